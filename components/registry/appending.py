@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from components.attempts import Attempts
 from components.config.promotion import Policy
 from components.errors import InputError
 from components.registry.aliases import follow
@@ -20,7 +19,7 @@ from components.registry.records import PromotionRecord
 from components.registry.standing import Standing
 from components.registry.witness import check_seen, note_seen, prepare, witness_of
 
-SHORTEST, LONGEST = 0.005, 0.5
+SHORTEST, LONGEST = 0.01, 0.5
 """Seconds that one who was not first waits before the next try: many at once would keep each other from writing."""
 
 
@@ -47,7 +46,7 @@ def append(
     for witness in witnesses:
         prepare(witness, history)
         check_seen(witness, store, history)
-    lost = 0
+    attempts = Attempts(SHORTEST, LONGEST)
     while True:
         record = write(history)
         if record.number <= len(history.records):
@@ -61,8 +60,7 @@ def append(
             raise InputError("something is in the place of the next record that is none", where=record.key, how=how)
         if history.records[record.number - 1] == record:
             break
-        lost += 1
-        time.sleep(random.uniform(0, min(LONGEST, SHORTEST * 2**lost)))
+        attempts.again()
     follow(store, history)
     for witness in witnesses:
         note_seen(witness, store, history)

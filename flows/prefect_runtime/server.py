@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
-import time
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
+from components.attempts import Attempts
 from components.errors import CorrectableError
 from components.processes.ports import LOOPBACK
 
@@ -18,8 +18,9 @@ AUTH_VARIABLE = "PREFECT_API_AUTH_STRING"
 """``user:password``, as Prefect's own clients take it."""
 TIMEOUT = 10.0
 """Seconds for one request."""
-PAUSES = (0.2, 0.5, 1.0, 2.0)
-"""Seconds between requests while the server answers 503: its SQLite file is busy, and it has done nothing."""
+FIRST_PAUSE, LONGEST_PAUSE, MOST = 0.5, 4.0, 6
+"""Seconds between requests, and how many there are, while the server answers 503: its SQLite file is busy, and it has
+done nothing."""
 PAGE = 200
 """Flow runs in one answer; the server's limit."""
 UNDER_WAY = ("SCHEDULED", "PENDING", "RUNNING")
@@ -105,11 +106,9 @@ class PrefectServer:
 
     def _request(self, method: str, path: str, **content: Any) -> Any:
         try:
+            attempts = Attempts(FIRST_PAUSE, LONGEST_PAUSE, most=MOST)
             answer = self._http.request(method, path, **content)
-            for pause in PAUSES:
-                if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
-                    break
-                time.sleep(pause)
+            while answer.status_code == httpx.codes.SERVICE_UNAVAILABLE and attempts.again():
                 answer = self._http.request(method, path, **content)
             return None if answer.status_code == httpx.codes.NOT_FOUND else answer.raise_for_status().json()
         except httpx.HTTPStatusError as error:

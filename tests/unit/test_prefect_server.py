@@ -44,7 +44,8 @@ def answers() -> Iterator[tuple[str, list[int], list[bytes]]]:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(module, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(module, "MOST", 3)
 
 
 def test_a_request_is_repeated_while_the_database_is_busy(answers) -> None:

@@ -7,11 +7,11 @@ happened between a look and the watch is seen.
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
+from components.attempts import Attempts
 from components.errors import CorrectableError
 
 MOST = 10.0
@@ -36,24 +36,23 @@ def changes(
     yield
     seen: str | None = None
     """The version that was there at the latest look, as far as is known."""
-    pause = FIRST_PAUSE
+    attempts = Attempts(FIRST_PAUSE, most, sleep=sleep)
     while True:
         began = time.monotonic()
         try:
             for event in cluster.watch(name, most):
                 version = _version(event)
                 if version != seen and event.get("type") != "BOOKMARK":
-                    seen, pause = version, FIRST_PAUSE
+                    seen, attempts = version, Attempts(FIRST_PAUSE, most, sleep=sleep)
                     sleep(LEAST)  # a change seldom comes alone
                     yield
             ended = time.monotonic() - began
         except CorrectableError:  # `gather` raises the error
             ended = 0.0
         if ended < most / 2:  # it broke off, or the server is in a hurry
-            sleep(random.uniform(0.5, 1.0) * pause)
-            pause = min(most, 2 * pause)
+            attempts.again()
         else:
-            pause = FIRST_PAUSE
+            attempts = Attempts(FIRST_PAUSE, most, sleep=sleep)
         yield
 
 

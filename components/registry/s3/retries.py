@@ -6,9 +6,7 @@ error consists of the operation, the HTTP status, the code (one word) and what t
 
 from __future__ import annotations
 
-import random
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -30,8 +28,10 @@ from botocore.exceptions import (
 )
 from botocore.parsers import ResponseParserError
 
+from components.attempts import Attempts
 from components.errors import EvenkeelError, InputError
 from components.registry.base import Unavailable
+from components.words import plural
 
 T = TypeVar("T")
 
@@ -41,8 +41,7 @@ class Damaged(Exception):
 
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
-"""Seconds. A pause is drawn between none and a limit that doubles with every attempt, so that clients that failed
-together do not come back together."""
+"""Seconds; see `components.attempts`."""
 CREDENTIALS = (
     NoCredentialsError,
     PartialCredentialsError,
@@ -96,22 +95,20 @@ class Retries:
             ClientError: the server said no, for a reason that remains; `refusal` makes a message of it.
             InputError: there are no credentials, or no connection can be made for a reason that remains.
         """
-        end = time.monotonic() + self.deadline
-        for attempt in range(1, self.attempts + 1):
+        attempts = Attempts(FIRST_PAUSE, LONGEST_PAUSE, most=self.attempts, seconds=self.deadline)
+        while True:
             try:
-                return send(end)
+                return send(attempts.end)
             except FAILURES as error:
                 if not passing(error):
                     if isinstance(error, ClientError):
                         raise
                     raise _permanent(error, operation, where) from None
                 reason = _word(error)
-            pause = random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1)))
-            if attempt == self.attempts or time.monotonic() + pause >= end:
+            if not attempts.again():
                 break
-            time.sleep(pause)
         raise Unavailable(
-            f"{operation}: {reason} after {attempt} {'attempts' if attempt > 1 else 'attempt'}",
+            f"{operation}: {reason} after {plural(attempts.made, 'attempt')}",
             where=where,
             how="try again; if it lasts, look at the server and the network, or give it more time (registry.transfer)",
         ) from None

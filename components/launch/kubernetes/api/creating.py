@@ -11,7 +11,7 @@ from typing import Any
 
 from components.errors import CorrectableError
 from components.launch.kubernetes.api.errors import Failure
-from components.launch.kubernetes.api.requests import Attempts, Requests
+from components.launch.kubernetes.api.requests import Requests
 from components.launch.kubernetes.api.resources import Call
 from components.launch.kubernetes.names import SPEC
 
@@ -29,7 +29,7 @@ def create(requests: Requests, call: Call, manifest: dict[str, Any], look: Look)
         Exists: another object has the name.
         ClusterError: see `wording`; where it is not known whether the object was created, the message says so.
     """
-    attempts, unsure = Attempts(requests.patience), False
+    attempts, unsure = requests.patience.begin(), False
     while True:
         try:
             return requests.once(call.method, call.path, [STRICT], manifest)
@@ -37,11 +37,8 @@ def create(requests: Requests, call: Call, manifest: dict[str, Any], look: Look)
             unsure = unsure or failure.may_have_succeeded
             if unsure and (found := _ours(requests, call, manifest, look, failure)):
                 return found
-            try:
-                if not (failure.passing or failure.contended):
-                    raise
-                attempts.wait(failure)
-            except Failure:
+            passing = failure.passing or failure.contended
+            if not passing or not attempts.again(failure.after or 0.0):
                 raise _explained(requests.explained(call, failure), call, unsure and not failure.exists) from None
 
 

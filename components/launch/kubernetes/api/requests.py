@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from components.attempts import Attempts
 from components.errors import CorrectableError
 from components.launch.kubernetes.api import wording
 from components.launch.kubernetes.api.errors import Failure, of_status
@@ -35,29 +35,11 @@ class Patience:
     longest_pause: float = 10.0
     sleep: Callable[[float], None] = time.sleep
 
-
-class Attempts:
-    """The attempts of one request so far."""
-
-    def __init__(self, patience: Patience) -> None:
-        self._patience, self._made, self._end = patience, 0, time.monotonic() + patience.deadline
-
-    def wait(self, failure: Failure) -> None:
-        """Pause before another attempt.
-
-        A pause is drawn between none and a limit that doubles with every attempt, so that clients that failed together
-        do not come back together. The delay that a server requests is added.
-
-        Raises:
-            Failure: ``failure``, because no attempt is left.
-        """
-        patience = self._patience
-        pause = random.uniform(0, min(patience.longest_pause, patience.first_pause * 2**self._made))
-        pause += failure.after or 0.0
-        self._made += 1
-        if self._made >= patience.attempts or time.monotonic() + pause >= self._end:
-            raise failure
-        patience.sleep(pause)
+    def begin(self) -> Attempts:
+        """Those of one request, now that its first one begins."""
+        return Attempts(
+            self.first_pause, self.longest_pause, most=self.attempts, seconds=self.deadline, sleep=self.sleep
+        )
 
 
 class Requests:
@@ -112,14 +94,13 @@ class Requests:
         Raises:
             Failure: of the last attempt.
         """
-        attempts = Attempts(self.patience)
+        attempts = self.patience.begin()
         while True:
             try:
                 return self.once(method, path, query, body)
             except Failure as failure:
-                if not failure.passing:
+                if not failure.passing or not attempts.again(failure.after or 0.0):
                     raise
-                attempts.wait(failure)
 
     def once(self, method: str, path: str, query: Query = (), body: dict[str, Any] | None = None) -> dict[str, Any]:
         """One attempt; a second one with fresh credentials where the server did not accept those that we had."""
