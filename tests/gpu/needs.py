@@ -37,6 +37,7 @@ PACKAGES = {
     "datasketch": "datasketch",
     "scipy": "scipy",
     "peft": "peft",
+    "rapidfuzz": "rapidfuzz",
     "pytest": "pytest",
     "iniconfig": "iniconfig",
     "pluggy": "pluggy",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from rapidfuzz.distance import Levenshtein
+
 from components.rewards.base import Judgement, Verifier, final_answer
 from components.rewards.structure.skeleton import Limits, Skeleton, SkeletonError, TooLarge, parse, without_values
-from components.rewards.structure.texts import normalised_levenshtein
 from components.rewards.structure.trees import edit_distance
 from components.types import Prompt
 
@@ -21,7 +22,7 @@ class StructureVerifier(Verifier):
 
     Metrics: ``parsed``, ``too_large``, ``jaccard`` (mean of the three), ``tree_edit_distance`` (a text without a tree
     counts as an empty one, and one beyond the limits as one of ``max_nodes`` strange nodes) and ``levenshtein``
-    (normalised, of the texts).
+    (of the texts, white space evened out, over the length of the longer one).
     """
 
     def __init__(self, marker: str, values: bool, tree: bool, max_chars: int, max_nodes: int, max_depth: int) -> None:
@@ -49,7 +50,7 @@ class StructureVerifier(Verifier):
             "too_large": float(unread > 0),
             "jaccard": sum(jaccards.values()) / len(jaccards),
             "tree_edit_distance": float(distance),
-            "levenshtein": normalised_levenshtein(prompt.answer, written),
+            "levenshtein": Levenshtein.normalized_distance(_even(prompt.answer), _even(written)),
         }
         return Judgement(float(found is not None and found.tree == reference.tree), parts, metrics)
 
@@ -84,3 +85,8 @@ class StructureVerifier(Verifier):
 def jaccard(one: Set[str], other: Set[str]) -> float:
     """|A ∩ B| / |A ∪ B|; 1 for two empty sets."""
     return len(one & other) / len(one | other) if one or other else 1.0
+
+
+def _even(text: str) -> str:
+    """The text with one blank in the place of all white space between words."""
+    return " ".join(text.split())
