@@ -2,6 +2,7 @@
 
 A file may name others under ``extends``; they are merged beneath it, later ones over earlier ones. The result can be
 written out whole (`dump`), defaults and input digests included: that file is what DVC tracks as ``params.yaml``.
+By hand, as libraries know neither digests of inputs nor errors with the file that a setting comes from.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Templates that are alike: MinHash signatures on disk, and locality-sensitive hashing over them in bands.
 
 The index of `datasketch` holds Python objects for every row and band, some kilobytes a row. Here a signature is 512
-bytes in a temporary file, and a band of all of them is one sorted array at a time.
+bytes in a temporary file, and a band of all of them is one sorted array at a time. Pairs are joined as they are
+found: `scipy.sparse.csgraph` wants all of them in memory.
 """
 
 from __future__ import annotations

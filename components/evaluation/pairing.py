@@ -71,6 +71,7 @@ def mcnemar(before: Sequence[bool], after: Sequence[bool]) -> float:
     """
     gained, lost = discordant(before, after)
     changed = gained + lost
+    # scipy.stats.binomtest finds the same, and takes a second to import
     tail: float = sum(comb(changed, i) for i in range(min(gained, lost) + 1)) / 2**changed
     return min(1.0, 2 * tail)
 

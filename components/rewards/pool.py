@@ -1,4 +1,7 @@
-"""Several worker processes that share a queue of requests; whichever fails is replaced."""
+"""Several worker processes that share a queue of requests; whichever fails is replaced.
+
+`concurrent.futures` and `multiprocessing` send pickles, and a pool of theirs ends with a worker that is killed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a run needs of DVC besides its stages: commands, remotes, the settings of a workspace, and who holds a lock."""
+"""What a run needs of DVC besides its stages: commands, remotes, the settings of a workspace, and who holds a lock.
+
+By its command line: DVC promises no stable interface in Python, and changes the process that imports it.
+"""
 
 from __future__ import annotations
 

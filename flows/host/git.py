@@ -1,4 +1,7 @@
-"""What a run needs of Git: its exact code recorded as a commit, without touching the user's branch or index."""
+"""What a run needs of Git: its exact code recorded as a commit, without touching the user's branch or index.
+
+By the `git` command, which honours the user's settings, hooks and credentials; libraries call it too, or lack these.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Locks that whole commands hold on a file. The kernel ends a lock with its process, however that ends."""
+"""Locks that whole commands hold on a file. The kernel ends a lock with its process, however that ends.
+
+`filelock` is the same system call, without a way to name the holder.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Reports and data docs of runs over HTTP, so that links in the Prefect UI open them.
 
 Loopback only, reading only, and of a run, or of the evidence for a candidate, only what is below its `out/` and belongs
-to a page. A page elsewhere whose
-name was made to point here (DNS rebinding) is refused by its ``Host``, and no page may load anything from elsewhere.
+to a page. A page elsewhere whose name was made to point here (DNS rebinding) is refused by its ``Host``, and no page
+may load anything from elsewhere. Static files of `starlette` need an event loop in the supervisor, and these rules too.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A large file goes in parts, each with its sha256, which the server compares with what has arrived. The server keeps the
 parts of an upload that was cut off; the next one lists them and sends the others. A blob appears when all its
-parts are there.
+parts are there. boto3's transfer manager begins such an upload again, and knows no digest of the whole beforehand.
 """
 
 from __future__ import annotations
