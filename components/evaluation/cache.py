@@ -58,6 +58,7 @@ PACKAGES = (
     "math-verify",
     "mpmath",
     "numpy",
+    "rapidfuzz",
     "reasoning_gym",
     "safetensors",
     "sympy",
