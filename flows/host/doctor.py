@@ -179,7 +179,7 @@ def prefect_api(project: Path) -> Check:
             version = server.get("/admin/version")
     except ServerUnavailable as error:
         fix = "start it (evenkeel serve) or unset PREFECT_API_URL" if named else "look into .state/serve/server.log"
-        return Check("prefect", "fail", f"{url}: it {error.predicate}", error.how or fix)
+        return Check("prefect", "fail", f"{url}: {error.what}", error.how or fix)
     if version != _installed("prefect"):
         return Check("prefect", "warn", f"server {version}, here {_installed('prefect')}", "use one version on both")
     return Check("prefect", "ok", f"{url}, {version}{'' if named else ', evenkeel serve'}")

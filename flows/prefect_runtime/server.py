@@ -29,12 +29,11 @@ CANCELLED = {"type": "CANCELLED", "name": "Cancelled", "message": "Cancelled by 
 
 
 class ServerUnavailable(CorrectableError):
-    """A Prefect server does not answer, or refuses. ``what`` states it of "the Prefect server"; ``unauthorized``: for
-    want of the right password."""
+    """A Prefect server does not answer, or refuses. ``predicate`` states it of a server, with what to do about it."""
 
-    def __init__(self, what: str, *, where: str, how: str | None = None, unauthorized: bool = False) -> None:
+    def __init__(self, what: str, *, where: str, how: str | None = None) -> None:
         super().__init__(f"the Prefect server {what}", where=where, how=how)
-        self.predicate, self.unauthorized = what, unauthorized
+        self.predicate = f"{what}; {how}" if how else what
 
 
 class PrefectServer:
@@ -118,5 +117,5 @@ class PrefectServer:
 
     def _refusal(self, answer: httpx.Response) -> ServerUnavailable:
         unauthorized = answer.status_code == httpx.codes.UNAUTHORIZED
-        what, how = f"refuses ({answer.status_code} {answer.reason_phrase})", f"set {AUTH_VARIABLE} to user:password"
-        return ServerUnavailable(what, where=self.url, how=how if unauthorized else None, unauthorized=unauthorized)
+        how = f"set {AUTH_VARIABLE} to user:password" if unauthorized else None
+        return ServerUnavailable(f"refuses ({answer.status_code} {answer.reason_phrase})", where=self.url, how=how)

@@ -101,7 +101,9 @@ def _cancel_dead(run: RunView, dead: Execution, report: Report) -> Execution | N
                 server.set_state(flow_run, CANCELLED, force=True)
     except ServerUnavailable as error:
         what = f"{run.run_id} is dead, but `evenkeel serve` goes on with it at its next start"
-        raise InputError(what, where=known.api, how=f"{error.what}; start it, and cancel again") from error
+        raise InputError(
+            what, where=known.api, how=f"the Prefect server {error.predicate}; start it, and cancel again"
+        ) from error
     if state != "SCHEDULED" and _request_cancellation(known, report):
         _ensure_cancelled(known, WORKER_START, report)
     begun = read(run.root)
@@ -134,7 +136,7 @@ def _cancel_waiting(execution: Execution, report: Report) -> None:
                 server.set_state(other["id"], CANCELLED if scheduled else CANCELLING, force=scheduled)
                 report(f"cancelled flow run {other['name']} too, which waited for the same run")
     except ServerUnavailable as error:
-        report(f"whether other flow runs wait for this run is not known: {error.what}")
+        report(f"whether other flow runs wait for this run is not known: the Prefect server {error.predicate}")
 
 
 def _hint(run: RunView) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -174,8 +175,9 @@ def repeats() -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("way", [fails, ends, repeats])
 def test_a_watch_that_breaks_at_once_every_time_is_not_opened_all_the_time(
-    way: Callable[[], Iterator[dict[str, Any]]],
+    way: Callable[[], Iterator[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(random, "uniform", lambda low, high: high)
     waited: list[float] = []
     hints = changes(Broken([way]), "demo-1", most=10.0, sleep=waited.append)
     for _ in range(40):

@@ -312,7 +312,7 @@ def test_a_server_that_does_not_answer_is_said_once(project: Path) -> None:
     for name in ("demo-1", "demo-2"):
         ran(project, name, **DEAD, flow_run="f10", api=nowhere)
     (action,) = flow_runs.close_dead(all_runs(project), None)
-    assert action == CleanupAction("server", nowhere, "left alone", "it does not answer: ConnectError")
+    assert action == CleanupAction("server", nowhere, "left alone", "it does not answer (ConnectError)")
 
 
 def test_no_server_is_queried_about_runs_that_live_or_ended_or_are_elsewhere(project: Path) -> None:

@@ -58,7 +58,12 @@ def test_a_request_is_repeated_while_the_database_is_busy(answers) -> None:
     ("code", "requests", "predicate", "fix"),
     [
         (503, 3, "refuses (503 Service Unavailable)", None),
-        (401, 1, "refuses (401 Unauthorized)", "set PREFECT_API_AUTH_STRING to user:password"),
+        (
+            401,
+            1,
+            "refuses (401 Unauthorized); set PREFECT_API_AUTH_STRING to user:password",
+            "set PREFECT_API_AUTH_STRING to user:password",
+        ),
         (409, 1, "refuses (409 Conflict)", None),
     ],
 )

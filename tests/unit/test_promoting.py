@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -491,11 +492,16 @@ def row(
     }
 
 
+CLIENT = httpx.Client
+
+
+def answered_by(monkeypatch: pytest.MonkeyPatch, server: Callable[[httpx.Request], httpx.Response]) -> None:
+    transport = httpx.MockTransport(server)
+    monkeypatch.setattr(httpx, "Client", lambda base_url, **_: CLIENT(base_url=base_url, transport=transport))
+
+
 def settle(monkeypatch: pytest.MonkeyPatch, project: Path, api: Api) -> list[str]:
-    transport = httpx.MockTransport(api)
-    monkeypatch.setattr(
-        approval_requests, "client", lambda url, timeout: httpx.Client(base_url="http://x/api", transport=transport)
-    )
+    answered_by(monkeypatch, api)
     return [f"{action.what}: {action.done}" for action in approval_requests.settle_requests(project, "http://x/api")]
 
 
@@ -571,10 +577,7 @@ def test_a_server_that_does_not_answer_is_said_and_no_error(
     def dead(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused")
 
-    transport = httpx.MockTransport(dead)
-    monkeypatch.setattr(
-        approval_requests, "client", lambda url, timeout: httpx.Client(base_url=url, transport=transport)
-    )
+    answered_by(monkeypatch, dead)
     (action,) = approval_requests.settle_requests(context.project, "http://x/api")
     assert "does not answer" in action.why
 

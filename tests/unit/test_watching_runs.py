@@ -269,7 +269,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cancelling, "POLL", 0.02)
     monkeypatch.setattr(cancelling, "WORKER_START", 0.3)
     monkeypatch.setattr(cancelling, "WORKER_GRACE", 0.3)
-    monkeypatch.setattr(cancelling, "TIMEOUT", 2.0)
+    monkeypatch.setattr(cancelling, "KILL_GRACE", 2.0)
 
 
 def process(code: str) -> Iterator[subprocess.Popen[bytes]]:
