@@ -31,11 +31,13 @@ from components.scheduling import Clusters, Schedule, build_schedule
 from components.scheduling.checked import Checked
 from components.seeds import derive
 from components.training.canaries import Canaries
+from components.training.evidence import Evidence
 from components.training.heldout import HeldOut
 from components.training.pipeline import Rollouts
 from components.training.reference import Reference, reads_reference
 from components.training.run import RunState
 from components.training.second_opinion import SecondOpinion
+from components.training.usual_gap import UsualGap, explained
 from components.types import Prompt
 
 T = TypeVar("T")
@@ -94,6 +96,7 @@ def assembled(
             responder=Responder(settings),
             resume=ResumeState(layout.state / "train", _identity(settings, layout)),
             prompts={prompt.id: prompt for members in clusters.values() for prompt in members},
+            evidence=Evidence(usual_gap=UsualGap(explained(settings, policy.model.device))),
         )
         stack.callback(state.writer.close)
         reference = Reference(policy, learner, read=read)

@@ -28,6 +28,7 @@ HEALTHY: dict[str, Column] = {
     "mismatch_mean": 1e-5,
     "mismatch_max": 1e-3,
     "mismatch_k3": 1e-9,
+    "mismatch_explained": 1e-3,
     "ess": 1.0,
     "attempts": 1.0,
     "groups_sampled": 8.0,
@@ -320,6 +321,15 @@ def test_a_part_that_breaks_in_the_middle_is_named(signal: str, value: float, ru
     found = acting(run(30, updates_skipped=0.0, **{signal: lambda s: value if s >= 12 else 0.0}))
     assert (found[0].rule, found[0].level) == (rule, level)
     assert acting(run(30, updates_skipped=0.0, **{signal: 0.0})) == []
+
+
+@pytest.mark.parametrize(("explained", "rounding", "fault"), [(1e-3, 5e-4, 2e-3), (1e-2, 5e-3, 2e-2), (0.15, 0.05, 0.3)])
+def test_a_gap_that_lasts_is_a_fault_only_where_the_number_formats_do_not_explain_it(
+    explained: float, rounding: float, fault: float
+) -> None:
+    assert acting(run(30, mismatch_explained=explained, mismatch_k3=rounding)) == []
+    found = acting(run(12, mismatch_explained=explained, mismatch_k3=fault))
+    assert [(verdict.rule, verdict.level, verdict.step) for verdict in found] == [("mismatch", "intervene", 4)]
 
 
 def test_a_question_that_fills_the_step_is_held_to_one_group_and_then_others_are_drawn_instead():

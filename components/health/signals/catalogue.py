@@ -185,6 +185,9 @@ SIGNALS: dict[str, Signal] = {
     "update_move": Signal(
         "nats/token", 0, 5, "forward", "learner", "mean |change of log-probability| by an update, on a few of its rows"
     ),
+    "mismatch_explained": Signal(
+        "nats/token", 0, _INF, "free", "learner", "mismatch_k3 that the number formats of sampler and learner explain"
+    ),
     "mismatch_times": Signal("ratio", 0, _INF, "free", "learner", "mismatch_k3 over what is usual at most in this run"),
     "batch_torn": Signal("0 or 1", 0, 1, "free", "learner", "the batch that came to the learner is not the one built"),
     "weights_moved": Signal("count", 0, _INF, "free", "learner", "tensors that changed between two updates"),
