@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from components.config.adopted import Adopted
 from components.config.base import AdamWSettings, ComputeDtype, Section
 from components.config.identity import LOGISTICS, RUN, TRAINED
 from components.config.ppo import CriticSettings
@@ -127,4 +128,7 @@ class TrainSettings(Section):
     checkpoints: Annotated[CheckpointSettings, RUN] = CheckpointSettings()
     keep_pairs: Annotated[int, TRAINED] = Field(
         8, ge=0, description="Preference pairs stored per step, for stage `dpo`."
+    )
+    adopted: Annotated[Adopted | None, TRAINED] = Field(
+        None, description="Nothing is trained: the checkpoint and the log that another trainer left are taken over."
     )

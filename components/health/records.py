@@ -11,6 +11,8 @@ from components.errors import InputError
 from components.files import read_jsonl
 from components.types import StepRecord, Verdict
 
+NOT_FINITE = "not_finite"
+"""Note of a record of another trainer's log: the signals that it gives as NaN or infinite in this step."""
 _AGAIN = "run the train stage again"
 
 

@@ -70,7 +70,7 @@ def adopt(store: Store, question: Question, earlier: Policy, policy: Policy, clo
         found = standings_on_adoption(store, question, earlier, policy, lambda: now)
         for one in found:
             if not one.met:
-                raise NotApproved(one, "evenkeel adopt --by YOUR-NAME")
+                raise NotApproved(one, "evenkeel adopt-policy --by YOUR-NAME")
         return make_record(history, _together(*found), gate_of_adoption(), earlier, now)
 
     return append(store, history, write, policy, earlier)

@@ -77,7 +77,7 @@ def check_in_force(history: History, policy: Policy) -> None:
         raise InputError(
             f"this registry goes by the policy {history.in_force:.12}, and the project's is {policy.sha256[:12]}",
             where="the promotion policy",
-            how="adopt it: evenkeel adopt --by YOUR-NAME; where it was changed by mistake, put it back",
+            how="adopt it: evenkeel adopt-policy --by YOUR-NAME; where it was changed by mistake, put it back",
         )
 
 

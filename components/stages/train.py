@@ -1,15 +1,18 @@
-"""Stage `train`: GRPO from the SFT checkpoint, under watch."""
+"""Stage `train`: GRPO from the SFT checkpoint, under watch; or what another trainer made of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
+from components.adoption import adopt_checkpoint, adopt_log
 from components.config import Settings
+from components.config.adopted import Adopted
+from components.config.load import check_digest
 from components.data.prompts import read_prompts
 from components.directories import write_directory
 from components.errors import NoCandidate
@@ -30,6 +33,9 @@ from components.types import StepRecord, Verdict
 def run(settings: Settings, layout: Layout) -> None:
     """Train, or continue where a run was stopped or killed; write `out/train` and its metrics."""
     overrides = {"audit": check_audit(settings, layout), "triage": check_triage(settings, layout)}
+    if settings.train.adopted is not None:
+        take_over(settings.train.adopted, settings, layout, overrides)
+        return
     clusters = ranked_clusters(read_prompts(layout.split("train")), layout)
     with (
         assembled(settings, layout, clusters) as parts,
@@ -99,35 +105,84 @@ def write_outputs(state: RunState, settings: Settings, layout: Layout, overrides
     verdicts = [verdict for row in records for verdict in row["notes"]["verdicts"]]
     entries = list(read_jsonl(state.ledger)) if state.entries else []
     pairs = sound_pairs(records, read_ledger(state.ledger) if state.entries else Ledger())
+    stop: dict[str, Any] = next((v for v in reversed(verdicts) if v["rule"] == state.stopped_by), {})
+    summary = {
+        "outcome": "stopped" if state.stopped_by else "completed",
+        "steps": state.step,
+        "progress": state.progress,
+        "rollbacks": state.responder.attempt,
+        "stopped_by": state.stopped_by,
+        "reason": stop.get("reason", ""),
+        "checkpoint_step": state.progress,
+    }
+    write_stage(layout, state.learner.save_policy, Written(records, verdicts, pairs, entries), summary, overrides)
+
+
+def take_over(adopted: Adopted, settings: Settings, layout: Layout, overrides: Mapping[str, str]) -> None:
+    """The same outputs from what another trainer left. Nothing in them says that a run of ours was watched.
+
+    Raises:
+        InputError: checkpoint, adapter or log are not as they must be, or have changed since the run began.
+    """
+    for one in (adopted.checkpoint, adopted.log, adopted.names):
+        if one is not None:
+            check_digest(one.path, one.sha256)
+    history = adopt_log(adopted, settings.health.rules if settings.health.enabled else {})
+    policy, left_out = adopt_checkpoint(adopted.checkpoint.path, layout.sft_checkpoint, settings)
+    steps = history.records[-1].step + 1
+    summary = {
+        "outcome": "adopted",
+        "trainer": history.trainer,
+        "remarks": list(history.remarks),
+        "left_out": left_out,
+        "steps": len(history.records),
+        "progress": steps,
+        "rollbacks": 0,
+        "stopped_by": "",
+        "reason": "",
+        "checkpoint_step": steps,
+    }
+    verdicts = [verdict.to_dict() for verdict in history.verdicts]
+    write_stage(layout, policy.save, Written(history.rows, verdicts, [], []), summary, overrides)
+
+
+class Written(NamedTuple):
+    """The rows of the files in `out/train`."""
+
+    records: Sequence[dict[str, Any]]
+    verdicts: Sequence[dict[str, Any]]
+    pairs: Sequence[dict[str, Any]]
+    ledger: Sequence[dict[str, Any]]
+
+
+def write_stage(
+    layout: Layout,
+    save_policy: Callable[[Path], None],
+    rows: Written,
+    summary: Mapping[str, Any],
+    overrides: Mapping[str, str],
+) -> None:
+    """Write `out/train`, the curves and the summary."""
 
     def fill(directory: Path) -> None:
-        state.learner.save_policy(directory / layout.train_checkpoint.name)
-        write_jsonl(directory / layout.records.name, records)
-        write_jsonl(directory / "verdicts.jsonl", verdicts)
-        write_jsonl(directory / layout.pairs.name, pairs)
-        write_jsonl(directory / layout.ledger.name, entries)
+        save_policy(directory / layout.train_checkpoint.name)
+        write_jsonl(directory / layout.records.name, rows.records)
+        write_jsonl(directory / "verdicts.jsonl", rows.verdicts)
+        write_jsonl(directory / layout.pairs.name, rows.pairs)
+        write_jsonl(directory / layout.ledger.name, rows.ledger)
 
     write_directory(layout.train, fill)
-    write_text(layout.curves, curves(records))
-    stop: dict[str, Any] = next((v for v in reversed(verdicts) if v["rule"] == state.stopped_by), {})
-    write_json(
-        layout.train_metrics,
-        {
-            "outcome": "stopped" if state.stopped_by else "completed",
-            "steps": state.step,
-            "progress": state.progress,
-            "rollbacks": state.responder.attempt,
-            "stopped_by": state.stopped_by,
-            "reason": stop.get("reason", ""),
-            "audit": "overridden" if overrides["audit"] else "pass",
-            "audit_override": overrides["audit"],
-            "triage": "overridden" if overrides["triage"] else "accept",
-            "override": overrides["triage"],
-            "checkpoint_step": state.progress,
-            "checkpoint_sha256": sha256_tree(layout.train_checkpoint),
-            "final": records[-1]["signals"],
-        },
-    )
+    write_text(layout.curves, curves(rows.records))
+    whole = {
+        **summary,
+        "audit": "overridden" if overrides["audit"] else "pass",
+        "audit_override": overrides["audit"],
+        "triage": "overridden" if overrides["triage"] else "accept",
+        "override": overrides["triage"],
+        "checkpoint_sha256": sha256_tree(layout.train_checkpoint),
+        "final": rows.records[-1]["signals"],
+    }
+    write_json(layout.train_metrics, whole)
 
 
 def sound_pairs(records: Sequence[dict[str, Any]], ledger: Ledger) -> list[dict[str, Any]]:

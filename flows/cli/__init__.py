@@ -1,13 +1,14 @@
 """``evenkeel``: run, watch, judge, approve.
 
 - `runs` — ``run``, ``audit-verifier``
+- `adopting` — ``adopt``
 - `plan` — ``plan``
 - `reproducing` — ``reproduce``
 - `nightly` — ``nightly``
 - `launching` — ``launch``
 - `cluster` — ``cluster status``, ``cluster logs``, ``cluster cancel``
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
-- `deciding` — ``approve``, ``reject``, ``promote``, ``rollback``, ``adopt``
+- `deciding` — ``approve``, ``reject``, ``promote``, ``rollback``, ``adopt-policy``
 - `registry` — ``history``, ``show``
 - `registry_files` — ``verify``, ``pull``
 - `keys` — ``keys new``
@@ -25,6 +26,7 @@ try:
     # isort: off
     from flows.cli import (
         runs,
+        adopting,
         plan,
         launching,
         nightly,
@@ -44,6 +46,7 @@ except KeyboardInterrupt:  # Ctrl-C in the half second that this takes, before `
     raise SystemExit(130) from None
 
 __all__ = [
+    "adopting",
     "app",
     "cluster",
     "deciding",

@@ -99,8 +99,8 @@ def rollback(
     _show(context, decisions.roll_back(context, to, statements.StatementOptions(by, reason, key, days)))
 
 
-@app.command()
-def adopt(
+@app.command(name="adopt-policy")
+def adopt_policy(
     by: By,
     reason: Reason = "",
     key: Key = None,

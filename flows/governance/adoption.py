@@ -1,4 +1,4 @@
-"""`evenkeel adopt`: puts the project's present policy in force in its registry."""
+"""`evenkeel adopt-policy`: puts the project's present policy in force in its registry."""
 
 from __future__ import annotations
 

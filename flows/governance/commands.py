@@ -33,7 +33,7 @@ class DecisionCommands:
         return self._line("rollback", f"rollback --to {to[:SHORT]}" if to else "rollback", why=True)
 
     def adopt(self) -> str:
-        return self._line("adopt", "adopt", why=False)
+        return self._line("adopt", "adopt-policy", why=False)
 
     def _line(self, action: Action, command: str, *, why: bool) -> str:
         reason = " --reason WHY" if why else ""

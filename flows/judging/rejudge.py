@@ -74,7 +74,7 @@ def rejudge_run(root: Path, rules: Path | None = None) -> Rejudgement:
     evidence = collect(layout)
     checks = judge(evidence, settings)
     if rules is not None:
-        result, text = under(load_rules(rules), evidence)
+        result, text = under(load_rules(rules), evidence, settings)
         health = GateCheck(HEALTH, result, text, "" if result == "pass" else CHECKS[HEALTH].how)
         checks = [health if check.name == HEALTH else check for check in checks]
     before = str(read_json(layout.gate)["result"]) if layout.gate.exists() else None

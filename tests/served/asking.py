@@ -70,7 +70,7 @@ def _adopt(project: Path, people: Sequence[str]) -> None:
     for name in people:
         key = project / KEYS / f"{name}.pem"
         signed = ["--key", str(key)] if key.exists() else []
-        done = evenkeel(project, "adopt", "--by", name, *signed)
+        done = evenkeel(project, "adopt-policy", "--by", name, *signed)
         assert done.returncode == (0 if name == people[-1] else EXIT_NO_CANDIDATE), done.stdout + done.stderr
 
 

@@ -263,11 +263,11 @@ def test_a_champion_of_before_holds_once_the_new_policy_was_adopted(champion: st
     commit(Path())
     code, found = verify("champion")
     assert code == 3 and "which was not adopted there" in found["approvals"]["words"]
-    assert "evenkeel adopt" in found["approvals"]["words"]
+    assert "evenkeel adopt-policy" in found["approvals"]["words"]
     for name in ("ada", "grace"):
-        waiting = RUNNER.invoke(app, ["adopt", "--by", name])
+        waiting = RUNNER.invoke(app, ["adopt-policy", "--by", name])
         assert waiting.exit_code == 3, waiting.output
-    adopted = RUNNER.invoke(app, ["adopt", "--by", "lin"])
+    adopted = RUNNER.invoke(app, ["adopt-policy", "--by", "lin"])
     assert adopted.exit_code == 0 and "record 2" in adopted.output
     assert verify("champion")[0] == 0
     assert RUNNER.invoke(app, ["pull", "--to", "copy"]).exit_code == 0
@@ -280,7 +280,7 @@ def test_a_policy_that_no_commit_has_any_more_can_still_be_replaced(champion: st
     better = propose_in(Path(), 3.0, champion=champion).digest
     refused = RUNNER.invoke(app, ["approve", better, "--by", "ada"])
     assert isinstance(refused.exception, InputError) and "adopt it" in refused.exception.how
-    assert RUNNER.invoke(app, ["adopt", "--by", "ada"]).exit_code == 0
+    assert RUNNER.invoke(app, ["adopt-policy", "--by", "ada"]).exit_code == 0
     assert RUNNER.invoke(app, ["approve", better, "--by", "ada"]).exit_code == 0
     assert verify("champion")[0] == 0
 

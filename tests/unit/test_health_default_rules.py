@@ -323,7 +323,9 @@ def test_a_part_that_breaks_in_the_middle_is_named(signal: str, value: float, ru
     assert acting(run(30, updates_skipped=0.0, **{signal: 0.0})) == []
 
 
-@pytest.mark.parametrize(("explained", "rounding", "fault"), [(1e-3, 5e-4, 2e-3), (1e-2, 5e-3, 2e-2), (0.15, 0.05, 0.3)])
+@pytest.mark.parametrize(
+    ("explained", "rounding", "fault"), [(1e-3, 5e-4, 2e-3), (1e-2, 5e-3, 2e-2), (0.15, 0.05, 0.3)]
+)
 def test_a_gap_that_lasts_is_a_fault_only_where_the_number_formats_do_not_explain_it(
     explained: float, rounding: float, fault: float
 ) -> None:

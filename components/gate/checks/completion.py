@@ -16,6 +16,9 @@ def _completed(evidence: Evidence, settings: Settings) -> Answer:
         evidence.value("train", "outcome"),
         *(evidence.number("train", name) for name in ("steps", "progress")),
     )
+    if settings.train.adopted is not None:
+        last = f"its log has {len(records)} steps, the last one is {progress - 1:.0f}"
+        return "inconclusive", f"trained elsewhere: {last}; which was to be the last step is not known"
     planned = settings.train.steps
     unbroken = len(records) == steps and all(record.step == number for number, record in enumerate(records))
     answer: GateResult = "pass" if outcome == "completed" and progress == planned <= steps and unbroken else "fail"

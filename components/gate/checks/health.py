@@ -16,6 +16,7 @@ from components.gate.checks.base import Answer, Check
 from components.gate.evidence import Evidence
 from components.health.falls import lost
 from components.health.monitor import GRAVE, replay, standing, unjudged
+from components.health.records import NOT_FINITE
 from components.health.responses import Ledger
 from components.health.responses.under_watch import UNDER_WATCH
 from components.types import Response, StepRecord, Verdict
@@ -25,6 +26,8 @@ def _healthy(evidence: Evidence, settings: Settings) -> Answer:
     live: Sequence[Verdict] = evidence.read("verdicts")
     ledger: Ledger = evidence.read("ledger")
     records: Sequence[StepRecord] = evidence.read("records")
+    if settings.train.adopted is not None:
+        return elsewhere(settings.health.rules, records)
     failed = next((record for record in records if "monitor_failed" in record.notes), None)
     if failed is not None:
         return "fail", f"nobody watched from step {failed.step} on: {failed.notes['monitor_failed']}"
@@ -43,6 +46,21 @@ def _healthy(evidence: Evidence, settings: Settings) -> Answer:
     if holding := standing(settings.health.rules, records):
         return "fail", f"unresolved: {', '.join(holding)} still {'hold' if len(holding) > 1 else 'holds'} at the end"
     return _responses(again, ledger)
+
+
+def elsewhere(rules: Mapping[str, RuleSettings], records: Sequence[StepRecord]) -> Answer:
+    """Of a training that another trainer made: what its log shows is judged, and the rest is left to a person."""
+    if odd := next((record for record in records if record.notes.get(NOT_FINITE)), None):
+        return "fail", f"{', '.join(odd.notes[NOT_FINITE])} not finite in the log at step {odd.step}"
+    spoke = replay(rules, records)
+    if grave := next((verdict for verdict in spoke if verdict.level in GRAVE), None):
+        return "fail", f"{grave.rule} says {grave.level} at step {grave.step}: {grave.reason}"
+    if parts := lost(records):
+        return "fail", "; ".join(parts)
+    missing = unjudged(rules, records)
+    said = ", ".join(f"{verdict.rule} ({verdict.level}, step {verdict.step})" for verdict in spoke)
+    judged = f"{len(rules) - len(missing)} of {len(rules)} rules could judge its log"
+    return "inconclusive", f"trained elsewhere, nothing was watched: {judged}; {said or 'none of them spoke'}"
 
 
 def _unwatched(verdicts: Sequence[Verdict]) -> Answer:
@@ -93,13 +111,15 @@ def _broken_again(ledger: Ledger) -> list[Response]:
     return [one for one in noted if one.step > since.get(one.part, one.step)]
 
 
-def under(rules: Mapping[str, RuleSettings], evidence: Evidence) -> Answer:
+def under(rules: Mapping[str, RuleSettings], evidence: Evidence, settings: Settings) -> Answer:
     """What rules find in a training that was not watched by them: nothing grave that was not undone, and no rule
     blind."""
     try:
         records: Sequence[StepRecord] = evidence.read("records")
     except InputError as error:
         return "fail", error.what
+    if settings.train.adopted is not None:
+        return elsewhere(rules, records)
     undone = {record.step for record in records if "rolled_back_to" in record.notes}
     spoke = replay(rules, records)
     for verdict in spoke:
@@ -116,12 +136,12 @@ HEALTHY = Check(
 )
 
 
-def _by_policy(evidence: Evidence, _: Settings) -> Answer:
+def _by_policy(evidence: Evidence, settings: Settings) -> Answer:
     """By the rules of the policy, whatever the run was watched by."""
     rules: Mapping[str, RuleSettings] = evidence.read("policy_rules")
     if not rules:
         return "inconclusive", "the policy names no health rules"
-    return under(rules, evidence)
+    return under(rules, evidence, settings)
 
 
 BY_POLICY = Check(

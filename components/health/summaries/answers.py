@@ -64,6 +64,8 @@ def actions_taken(summary: RunSummary) -> Iterator[str]:
         yield f"Responses were switched off (health.responses.enabled), though {rules} requested more than a warning."
     if summary.train["outcome"] == "stopped" and not any(response.level == "stop" for response in summary.acts):
         yield "The run was stopped."
+    elif summary.train["outcome"] == "adopted":
+        yield "Not known: it was trained elsewhere, and its log was judged afterwards."
     elif not summary.acts:
         yield "Nothing was changed while the run went on."
 
@@ -146,5 +148,9 @@ def next_steps(summary: RunSummary, state: State) -> Iterator[str]:
             yield "Do not approve: fix the monitor, a rule or a signal that it reads, and train again."
         case "not watched":
             yield "Switch the monitor on (health.enabled) and train again; it is unknown whether this run was healthy."
+        case "adopted":
+            yield "Judge whether you accept what its log does not show (above), and give the reason when you approve."
+            for rule in rules_of(summary.verdicts)[:NAMED]:
+                yield f"{rule}: {advice(rule, rules)}"
         case _:
             yield "Nothing on account of health; decide by the evaluation and the completions."

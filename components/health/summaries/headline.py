@@ -9,13 +9,24 @@ from components.health.summaries.run_summary import RunSummary, named, rules_of
 from components.words import plural
 
 State = Literal[
-    "healthy", "warned", "recovered", "acted", "not recovered", "worse", "stopped", "not watched", "not trained"
+    "healthy",
+    "warned",
+    "recovered",
+    "acted",
+    "not recovered",
+    "worse",
+    "stopped",
+    "adopted",
+    "not watched",
+    "not trained",
 ]
 
 
 def state_of(summary: RunSummary) -> State:
     if summary.train["outcome"] == "stopped":
         return "stopped"
+    if summary.train["outcome"] == "adopted":
+        return "adopted"
     if not summary.settings.health.enabled or summary.broke:
         return "not watched"
     if summary.lost_accuracy:
@@ -34,6 +45,8 @@ def headline(summary: RunSummary, state: State) -> str:
     match state:
         case "stopped":
             return _stopped(summary)
+        case "adopted":
+            return _adopted(summary)
         case "not watched" if summary.broke:
             return f"Not watched: the health monitor broke at step {summary.broke.step}, and judged no later step."
         case "not watched":
@@ -46,6 +59,13 @@ def headline(summary: RunSummary, state: State) -> str:
         case "worse":
             return f"Worse: {steps}; {'; '.join(summary.lost_accuracy)}."
     return f"{state.capitalize()}: {_acts(summary)}{_price(summary)}."
+
+
+def _adopted(summary: RunSummary) -> str:
+    who = summary.train["trainer"]
+    spoke = [readable(rule) for rule in rules_of(summary.verdicts)]
+    said = f"{named(spoke)} spoke" if spoke else "no rule that could judge it spoke"
+    return f"Adopted: trained by {who}, not watched; of {plural(summary.steps, 'logged step')} {said}."
 
 
 def _stopped(summary: RunSummary) -> str:

@@ -16,7 +16,7 @@ from components.types import StepRecord, Verdict
 Tone = Literal["good", "unsure", "bad"]
 TONES: dict[State, Tone] = {
     "healthy": "good", "warned": "unsure", "recovered": "good", "acted": "unsure", "not recovered": "bad",
-    "worse": "bad", "stopped": "bad", "not watched": "unsure", "not trained": "unsure",
+    "worse": "bad", "stopped": "bad", "adopted": "unsure", "not watched": "unsure", "not trained": "unsure",
 }  # fmt: skip
 
 
