@@ -31,7 +31,7 @@ from flows.governance.verification import verify_checkpoint
 from flows.host.git import git
 from tests import fake_line
 from tests.code_graph import ROOT
-from tests.integration.ranks import environment, family, running
+from tests.integration.ranks import family, running
 from tests.integration.runs import kill, prepared, start, trained
 from tests.integration.small import NO_LIMITS, SMALL
 from tests.project import run_id
@@ -186,32 +186,41 @@ def test_ranks_that_are_killed_end_the_run_which_goes_on_to_the_same_bytes(
         prepared(root, train=train, learner=learner, rollout={"dynamic_sampling": None}, launch={"kind": "processes"})
         return root
 
-    def attempt(root: Path, wait: float) -> int:
-        """Exit code of a job of which a rank was killed after this wait."""
+    def attempt(root: Path, wait: float) -> tuple[int, float]:
+        """Exit code of a job of which a rank is killed so long after the first one began, and seconds from there."""
         monkeypatch.setenv("PYTHONPATH", f"{root / 'judge'}:{ROOT}")
         launcher = ProcessLauncher()
         job = launcher.submit(Job("train", load(root / "settings.yaml"), root))
-        until = time.monotonic() + wait
-        while time.monotonic() < until and launcher.status(job).state == "running":
+
+        def goes_on() -> bool:
             time.sleep(0.05)
-        if ranks := [process for process in family() if "RANK" in environment(process)]:
-            drawn.choice(ranks).kill()
+            return launcher.status(job).state == "running"
+
+        while goes_on() and not family():
+            pass
+        begun = time.monotonic()
+        while time.monotonic() < begun + wait and goes_on():
+            pass
+        if left := family():
+            drawn.choice(left).kill()
         code = launcher.wait(job, poll=0.1).exit_code
         assert not running(family())
-        return -1 if code is None else code
+        return -1 if code is None else code, time.monotonic() - begun
 
-    drawn, whole = random.Random(7), made("whole")
-    begun = time.monotonic()
-    assert attempt(whole, 1e9) == 0
-    lasts, killed = time.monotonic() - begun, 0
+    drawn, whole, killed = random.Random(7), made("whole"), 0
+    code, lasts = attempt(whole, 1e9)
+    assert code == 0
     for number in range(20):
-        root, begun = made(f"killed-{number}"), time.monotonic()
-        while killed < KILLS["ranks"] and (code := attempt(root, drawn.uniform(0.5, lasts))) != 0:
+        root, fresh = made(f"killed-{number}"), True
+        while killed < KILLS["ranks"]:
+            code, took = attempt(root, drawn.uniform(0, lasts))
+            if code == 0:
+                lasts = min(lasts, took) if fresh else lasts  # the machine is quicker by now
+                break
             assert code == EXIT_LOST
-            killed, begun = killed + 1, time.monotonic()
+            killed, fresh = killed + 1, False
         if killed == KILLS["ranks"]:
             break
-        lasts = min(lasts, time.monotonic() - begun)  # it was done before it was killed: the machine is quicker by now
-    assert attempt(root, 1e9) == 0
+    assert attempt(root, 1e9)[0] == 0
     assert trained(root) == trained(whole)
     assert killed == KILLS["ranks"]
