@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -30,6 +30,8 @@ OWN_SIGNER = "this project"
 """What the project's own key is called."""
 Action = Literal["promote", "reject", "rollback", "adopt"]
 """What a person can state: about a checkpoint, or, to adopt, about a policy."""
+OfAdopted = Literal["training health", "training completed", "health by policy"]
+"""Checks that cannot pass by the log of another trainer."""
 
 
 class ApproverSettings(Section):
@@ -69,6 +71,11 @@ class PromotionPolicy(Section):
     )
     promote: QuorumSettings = QuorumSettings()
     rollback: QuorumSettings = QuorumSettings()
+    adopted: tuple[OfAdopted, ...] = Field(
+        get_args(OfAdopted),
+        description="Checks of a checkpoint from another trainer that a person may answer with a reason, because its "
+        "log does not show what they need; the others of the three fail.",
+    )
     valid_days: int = Field(14, ge=1, le=365, description="Days that an approval is valid at the most.")
     signers: dict[str, str] = Field(
         default_factory=dict,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from components import registry
 from components.checkpoints.checks import check_stored
 from components.config import Settings, load
 from components.config.documents import foreign
+from components.config.promotion import OfAdopted
 from components.errors import InputError
 from components.files import read_json, read_text
 from components.gate.bundle import read_omitted
@@ -21,7 +22,7 @@ from components.registry.attestations import attested, of_evidence
 from components.registry.base import Store
 from components.registry.candidates import Candidate
 from components.registry.signing import verify
-from components.types import Judgement
+from components.types import GateCheck, Judgement
 
 if TYPE_CHECKING:
     from components.config.promotion import Policy
@@ -70,7 +71,18 @@ def judge_candidate(
     else:
         evidence, settings = found
         answers = apply(every, evidence, settings.model_copy(update={"gate": policy.settings.gate}))
+        if settings.train.adopted is not None:
+            answers = [_by_policy(answer, policy) for answer in answers]
     return Judgement(conclude(answers), tuple(answers), policy.sha256, candidate.evidence, history.base)
+
+
+def _by_policy(answer: GateCheck, policy: Policy) -> GateCheck:
+    """What the log of another trainer does not show fails, unless the policy leaves it to a person."""
+    left_to_a_person = policy.settings.adopted
+    if answer.name not in get_args(OfAdopted) or answer.name in left_to_a_person or answer.result != "inconclusive":
+        return answer
+    how = "train under watch, or let a person decide: list the check under `adopted` in configs/promotion/policy.yaml"
+    return GateCheck(answer.name, "fail", answer.evidence, how)
 
 
 def _attester(store: Store, candidate: Candidate, policy: Policy) -> str:

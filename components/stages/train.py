@@ -129,18 +129,18 @@ def take_over(adopted: Adopted, settings: Settings, layout: Layout, overrides: M
             check_digest(one.path, one.sha256)
     history = adopt_log(adopted, settings.health.rules if settings.health.enabled else {})
     policy, left_out = adopt_checkpoint(adopted.checkpoint.path, layout.sft_checkpoint, settings)
-    steps = history.records[-1].step + 1
+    last = history.records[-1].step
     summary = {
         "outcome": "adopted",
         "trainer": history.trainer,
         "remarks": list(history.remarks),
         "left_out": left_out,
         "steps": len(history.records),
-        "progress": steps,
+        "progress": last,
         "rollbacks": 0,
         "stopped_by": "",
         "reason": "",
-        "checkpoint_step": steps,
+        "checkpoint_step": last,
     }
     verdicts = [verdict.to_dict() for verdict in history.verdicts]
     write_stage(layout, policy.save, Written(history.rows, verdicts, [], []), summary, overrides)

@@ -127,6 +127,8 @@ def _health_line(layout: Layout) -> Text:
     train = read_json(layout.train_metrics)
     levels = Counter(row["level"] for row in read_jsonl(layout.train / "verdicts.jsonl"))
     said = ", ".join(f"{count} {level}" for level, count in sorted(levels.items()) if level != "pass") or "no warning"
+    if train["outcome"] == "adopted":
+        return Text(f"training   by {train['trainer']}; the log of {train['steps']} steps gives {said}")
     stopped = f" by {train['stopped_by']}" if train["stopped_by"] else ""
     return Text(f"training   {train['outcome']}{stopped} after {train['steps']} steps; the monitor gave {said}")
 

@@ -17,8 +17,8 @@ def _completed(evidence: Evidence, settings: Settings) -> Answer:
         *(evidence.number("train", name) for name in ("steps", "progress")),
     )
     if settings.train.adopted is not None:
-        last = f"its log has {len(records)} steps, the last one is {progress - 1:.0f}"
-        return "inconclusive", f"trained elsewhere: {last}; which was to be the last step is not known"
+        last = f"its log has {len(records)} steps, the last one is {progress:.0f}"
+        return "inconclusive", f"trained elsewhere: {last}; which step was to be the last is not known"
     planned = settings.train.steps
     unbroken = len(records) == steps and all(record.step == number for number, record in enumerate(records))
     answer: GateResult = "pass" if outcome == "completed" and progress == planned <= steps and unbroken else "fail"
@@ -26,4 +26,8 @@ def _completed(evidence: Evidence, settings: Settings) -> Answer:
     return answer, f"{outcome} after {progress:.0f} of {planned} steps{undone}, {len(records)} on record"
 
 
-COMPLETED = Check(_completed, "train to the last planned step; what stopped it is in out/verdict.md")
+COMPLETED = Check(
+    _completed,
+    "train to the last planned step; what stopped it is in out/verdict.md. Of a checkpoint from another trainer: see "
+    "whether this was the end, and give the reason when you approve",
+)

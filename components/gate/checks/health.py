@@ -132,7 +132,9 @@ def under(rules: Mapping[str, RuleSettings], evidence: Evidence, settings: Setti
 
 
 HEALTHY = Check(
-    _healthy, "read out/verdict.md for what went wrong and what to do next, and train again under watch to the end"
+    _healthy,
+    "read out/verdict.md for what went wrong and what to do next, and train again under watch to the end. Of a "
+    "checkpoint from another trainer: `evenkeel audit LOG` shows what was judged; give the reason when you approve",
 )
 
 

@@ -109,20 +109,28 @@ def not_judged(summary: RunSummary) -> Iterator[str]:
     if not summary.settings.health.enabled:
         yield "Everything: no rule watched."
         return
-    rules = summary.settings.health.rules
-    blind = unjudged(rules, summary.records)
     if summary.broke:
         yield f"Everything from step {summary.broke.step} on: {summary.broke.notes['monitor_failed']}."
-    for name, missing in blind.items():
-        yield f"{name} never saw {', '.join(missing)}{' (optional)' if rules[name].optional else ''}."
-    if not blind:
-        yield "Every rule saw the signals that it reads."
+    yield from _blind(summary)
     if summary.settings.audit.second is None:
         yield "Whether the verifier is right: no second verifier judges what it judges (audit.second)."
     known = {outcome.of for outcome in summary.ledger.outcomes if outcome.recovered is not None}
     open_ = [one for one in summary.acts if one.level != "stop" and one.number not in known]
     if open_:
         yield f"Whether {named([f'response {one.number}' for one in open_])} helped: the run ended before that."
+
+
+def _blind(summary: RunSummary) -> Iterator[str]:
+    """Rules whose signals never occur; of the log of another trainer, which has few signals, how many they are."""
+    rules = summary.settings.health.rules
+    missing = unjudged(rules, summary.records)
+    if not missing:
+        yield "Every rule saw the signals that it reads."
+    elif summary.train["outcome"] == "adopted":
+        yield f"{len(missing)} of {plural(len(rules), 'rule')} read signals that the log lacks (`evenkeel audit LOG`)."
+    else:
+        for name, signals in missing.items():
+            yield f"{name} never saw {', '.join(signals)}{' (optional)' if rules[name].optional else ''}."
 
 
 def next_steps(summary: RunSummary, state: State) -> Iterator[str]:
