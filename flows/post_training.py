@@ -141,7 +141,7 @@ def post_training(
 
 
 def run_workspace(workspace: Workspace, *, fresh: bool = False) -> Outcome:
-    """Take the run through the whole line and show what came of it. Call it inside a flow run."""
+    """Take the run through the whole pipeline and show what came of it. Call it inside a flow run."""
     check_resources(workspace.settings, workspace.root)
     signing_key(workspace.project, load_policy(workspace.project))  # what is wrong with it is said now
     get_run_logger().info("run %s in %s", workspace.run_id, workspace.root)

@@ -10,7 +10,7 @@
 - `evaluate` — SFT checkpoint and trained policy on held-out prompts
 - `gate` — may approval be requested?
 - `report` — the page that person reads
-- `dpo` — outside the line: direct preference optimisation on the pairs that `train` stored
+- `dpo` — outside the pipeline: direct preference optimisation on the pairs that `train` stored
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STAGES: dict[str, str] = {
     "dpo": "components.stages.dpo",
 }
 OPTIONAL: dict[str, Callable[[Settings], bool]] = {"dpo": lambda settings: settings.dpo.steps > 0}
-"""Stages outside the line, and whether the settings enable them. Otherwise their outputs are empty."""
+"""Stages outside the pipeline, and whether the settings enable them. Otherwise their outputs are empty."""
 
 
 def wanted(settings: Settings) -> list[str]:

@@ -1,4 +1,4 @@
-"""Stage `dpo`, outside the line: no stage depends on it, and its outputs are empty where it has no steps.
+"""Stage `dpo`, outside the pipeline: no stage depends on it, and its outputs are empty where it has no steps.
 
 Every run that is recorded has these, so what they need is imported only where there is something to do.
 """

@@ -1,4 +1,4 @@
-"""Commands that run the line."""
+"""Commands that run the pipeline."""
 
 from __future__ import annotations
 

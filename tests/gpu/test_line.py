@@ -1,4 +1,4 @@
-"""The whole line on a GPU, stage by stage as commands, with nothing set but what makes it small."""
+"""The whole pipeline on a GPU, stage by stage as commands, with nothing set but what makes it small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole line at reduced size, every part real: `evenkeel run`, Prefect, DVC, the stages, approval."""
+"""The whole pipeline at reduced size, every part real: `evenkeel run`, Prefect, DVC, the stages, approval."""
 
 from __future__ import annotations
 

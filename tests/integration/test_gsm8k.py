@@ -1,4 +1,4 @@
-"""Real input: GSM8K in its published form. A tiny model cannot solve it, and the line must say so properly.
+"""Real input: GSM8K in its published form. A tiny model cannot solve it, and the pipeline must say so properly.
 
 The file is looked for in ``EVENKEEL_GSM8K``, `data/gsm8k_train.jsonl` and `../shared/data/gsm8k_train.jsonl`.
 """

@@ -45,7 +45,7 @@ def save_llama(folder: Path) -> Path:
 
 
 def every_stage(folder: Path, *more: str) -> tuple[Settings, Layout]:
-    """Run the line on a Llama folder and a Parquet file, with more settings."""
+    """Run the pipeline on a Llama folder and a Parquet file, with more settings."""
     pq.write_table(pa.table({"q": [q for q, _ in ROWS], "a": [a for _, a in ROWS]}), folder / "prompts.parquet")
     own = (
         f"data.source={{kind: parquet, path: {folder}/prompts.parquet, question: q, answer: a}}",

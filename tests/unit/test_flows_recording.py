@@ -49,7 +49,7 @@ def project(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def finish(workspace: Workspace, text: str = "0.5", candidate: str | None = DIGEST) -> RecordingResult:
-    """What a line leaves behind, without the line, and the end of the run."""
+    """What a pipeline leaves behind, without it, and the end of the run."""
     with recorded(workspace) as recorder:
         write_json(workspace.layout.validation, {"success": True, "rate": float(text), "of": [1, 2]})
         (workspace.root / "out/verdict.md").write_text("# Healthy\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The stages sft, triage, clusters and evaluate, and a foreign checkpoint through the whole line."""
+"""The stages sft, triage, clusters and evaluate, and a foreign checkpoint through the whole pipeline."""
 
 from __future__ import annotations
 

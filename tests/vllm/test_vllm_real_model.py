@@ -1,4 +1,4 @@
-"""The line with a real language model, a real vLLM server and two ranks, from the configuration that users run."""
+"""The pipeline with a real language model, a real vLLM server and two ranks, from the configuration that users run."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 DIGESTS = ("code_sha256", "packages_sha256", "checkpoint_sha256")
 SETTINGS = "params.yaml"
-LINE = ("data", "audit", "sft", "admission", "triage", "clusters", "train", "evaluate", "gate", "report")
+PIPELINE = ("data", "audit", "sft", "admission", "triage", "clusters", "train", "evaluate", "gate", "report")
 """The stages that every candidate has gone through."""
 
 
@@ -64,7 +64,7 @@ def _missing_facts(evidence: Evidence) -> Iterator[str]:
 def _of_stages(evidence: Evidence) -> Iterator[str]:
     """Every stage is in the lock, every output was found as the lock has it, and each stage read what others wrote."""
     stages = _stages(evidence)
-    missing = [name for name in LINE if name not in stages]
+    missing = [name for name in PIPELINE if name not in stages]
     if missing:
         yield f"dvc.lock has no stage {', '.join(missing)}"
     locked = {out["path"]: out["md5"] for stage in stages.values() for out in stage.get("outs") or []}
