@@ -16,7 +16,7 @@ from components.config.promotion import Policy, PromotionPolicy, load_policy
 from components.config.training import TrainSettings
 from components.files import read_json, sha256_tree, write_json, write_jsonl, write_text
 from components.gate.bundle import gather
-from components.gate.checks.lineage import LINE
+from components.gate.checks.lineage import PIPELINE
 from components.health.monitor import replay
 from components.health.rulebook import DEFAULT_RULES, load_rules
 from components.layout import Layout
@@ -116,7 +116,7 @@ def _evaluation(layout: Layout, digest: str, champion: str | None, beside: float
 def write_lock(layout: Layout) -> None:
     """What DVC would have recorded of the run as it lies there."""
     stages: dict[str, Any] = {
-        name: {"cmd": name, "outs": [{"path": path} for path in OUTS.get(name, ())]} for name in LINE
+        name: {"cmd": name, "outs": [{"path": path} for path in OUTS.get(name, ())]} for name in PIPELINE
     }
     layout.lock.write_text(yaml.safe_dump({"schema": "2.0", "stages": stages}))
     found = outputs(layout.root, layout.lock)

@@ -28,7 +28,7 @@ def launch(
     ] = False,
     debug: Debug = False,
 ) -> None:
-    """Run the pipeline with its training on a Kubernetes cluster, a JobSet a stage. Needs k8s/README.md to be done once."""
+    """Run the pipeline with its training on a Kubernetes cluster, a JobSet a stage. k8s/README.md comes first."""
     if not dry_run:
         from flows.cli.runs import run
 

@@ -11,7 +11,7 @@ from passing_run import layout, whole
 from components.config import Settings
 from components.errors import InputError
 from components.files import sha256_tree, write_text
-from components.gate.checks.lineage import KNOWN, LINE
+from components.gate.checks.lineage import KNOWN, PIPELINE
 from components.gate.evidence import Evidence
 from components.layout import Layout
 from components.stages import OPTIONAL, STAGES
@@ -94,7 +94,7 @@ def test_a_lineage_that_is_no_mapping_fails(layout: Layout, told: Any) -> None:
 
 
 def test_the_stages_that_must_be_recorded_are_those_of_the_line() -> None:
-    assert list(LINE) == [name for name in STAGES if name not in OPTIONAL]
+    assert list(PIPELINE) == [name for name in STAGES if name not in OPTIONAL]
 
 
 def change(layout: Layout, edit: Callable[[dict[str, Any]], object]) -> None:
