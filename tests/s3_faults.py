@@ -98,7 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
         connection.close()
         return reply
 
-    def answer(self, reply: Reply, *, cut: int | None = None, pause: float = 0.0) -> None:
+    def answer(self, reply: Reply, *, cut: int | None = None) -> None:
         status, headers, body = reply
         self.send_response_only(status)
         for name, value in headers:
@@ -107,12 +107,6 @@ class _Handler(BaseHTTPRequestHandler):
         length = dict((name.lower(), value) for name, value in headers).get("content-length", "0")
         self.send_header("Content-Length", length if self.command == "HEAD" else str(len(body)))
         self.end_headers()
-        if pause:
-            for byte in body:
-                self.wfile.write(bytes((byte,)))
-                self.wfile.flush()
-                time.sleep(pause)
-            return
         self.wfile.write(body[:cut])
         self.wfile.flush()
         if cut is not None:
@@ -146,11 +140,6 @@ def _slow(handler: _Handler, body: bytes, fault: Fault) -> None:
     fault.meanwhile()
     time.sleep(3)
     handler.answer(reply)
-
-
-def _dripping(handler: _Handler, body: bytes, fault: Fault) -> None:
-    """A byte now and then, so that no timeout strikes."""
-    handler.answer(handler.forward(body), pause=0.3)
 
 
 def _torn_response(handler: _Handler, body: bytes, fault: Fault) -> None:
@@ -201,7 +190,6 @@ KINDS: dict[str, Callable[..., None]] = {
     "503": _error(503, "SlowDown"),
     "409": _error(409, "ConditionalRequestConflict"),
     "slow": _slow,
-    "dripping": _dripping,
     "torn response": _torn_response,
     "torn upload": _torn_upload,
     "flipped upload": _flipped_upload,

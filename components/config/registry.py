@@ -30,7 +30,7 @@ class TransferSettings(Section):
         8,
         ge=1,
         le=64,
-        description="Parts under way at a time; each takes its size in memory while it is fetched.",
+        description="Files, and parts of files, under way at a time; a part takes its size in memory.",
     )
     connect_timeout: float = Field(5.0, gt=0, description="Seconds until a connection must stand.")
     read_timeout: float = Field(30.0, gt=0, description="Seconds of silence after which a request is given up.")

@@ -14,17 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from components.errors import InputError
-from components.files import dump_json, os_errors, sha256_bytes, sha256_file
-from components.registry.s3.bodies import whole
+from components.files import dump_json, os_errors, sha256_bytes
 from components.registry.s3.bucket import BLOBS, Bucket, checksum
-from components.registry.s3.downloads import get_blob
+from components.registry.s3.downloads import get_blobs
 from components.registry.s3.probe import capabilities
-from components.registry.s3.slices import Digested, digest_file
 from components.registry.s3.trees import check_manifest
-from components.registry.s3.uploads import put_blob
+from components.registry.s3.uploads import Digested, digest_file, put_blobs
 
 MANIFESTS = "manifests/"
-UNFINISHED = ".part"
 LARGEST = 64 * 2**20
 """Bytes of a manifest that anybody reads."""
 
@@ -58,14 +55,15 @@ class Sender:
             InputError: a file is gone or has changed meanwhile, or its name is one that no folder should have.
             Unavailable: the server does not answer.
         """
-        digests: dict[str, str] = {}
-        for path, source in sorted(files.items()):
-            file = self._digest(source)
-            if file.sha256 not in digests.values():
-                prove = file.sha256 not in self._proved and not capabilities(self.bucket).checksums
-                put_blob(self.bucket, file, read_back=prove)
-                self._proved.add(file.sha256)
-            digests[path] = file.sha256
+        names = sorted(files)
+        checked = capabilities(self.bucket).checksums
+        stored = put_blobs(
+            self.bucket,
+            (self._digest(files[name]) for name in names),
+            read_back=lambda file: not checked and file.sha256 not in self._proved,
+        )
+        digests = {name: file.sha256 for name, file in zip(names, stored, strict=True)}
+        self._proved.update(digests.values())
         check_manifest(digests, where=self.bucket.where(MANIFESTS + name))
         parcel = Parcel(name, digests, dict(note or {}))
         data = dump_json({"files": digests, "note": parcel.note}).encode()
@@ -80,7 +78,7 @@ class Sender:
         stamp = (found.st_ino, found.st_size, found.st_mtime_ns)
         known = self._digested.get(path)
         if known is None or known[0] != stamp:
-            known = self._digested[path] = stamp, digest_file(path, self.bucket.transfer.part_size)
+            known = self._digested[path] = stamp, digest_file(path)
         return known[1]
 
 
@@ -99,12 +97,12 @@ def read(bucket: Bucket, name: str) -> Parcel:
     key = MANIFESTS + name
     where = bucket.where(key)
 
-    def send(end: float) -> bytes | None:
+    def send() -> bytes | None:
         answer = bucket.client.get_object(Bucket=bucket.name, Key=bucket.prefix + key)
         if answer["ContentLength"] > LARGEST:
             answer["Body"].close()
             raise InputError("too large to be a manifest", where=where, how="find out who wrote it")
-        return bytes(whole(answer, end))
+        return answer["Body"].read()  # type: ignore[no-any-return]
 
     data = bucket.run("get_object", key, send, {"NoSuchKey": None})
     if data is None:
@@ -125,12 +123,8 @@ def fetch(bucket: Bucket, parcel: Parcel, folder: Path, only: Iterable[str] | No
     Raises:
         InputError: a file is gone or damaged in the bucket, or cannot be written here.
     """
-    for path in sorted(parcel.files if only is None else only):
-        sha256, target = parcel.files[path], folder / path
-        with os_errors("write", target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-        if not (target.is_file() and sha256_file(target) == sha256):
-            get_blob(bucket, sha256, target, unfinished=target.with_name(f".{target.name}{UNFINISHED}"))
+    names = parcel.files if only is None else only
+    get_blobs(bucket, {folder / name: parcel.files[name] for name in names})
 
 
 def remove(bucket: Bucket, names: Iterable[str], blobs: Iterable[str]) -> None:

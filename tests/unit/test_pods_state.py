@@ -25,6 +25,7 @@ from components.pods.keeper import Keeper
 from components.pods.state import State, Writer
 from components.pods.workspace import put_input, take_output
 from components.registry.base import Unavailable
+from components.registry.s3 import uploads
 from components.resume import ResumeState, run_steps
 from components.status import StageStatus, write_status
 from tests.code_graph import ROOT
@@ -131,7 +132,7 @@ def test_a_state_that_was_half_put_is_not_taken(depot, tmp_path, monkeypatch):
     checkpoint(folder, 1, saved=[1])
     first.put()
     checkpoint(folder, 2, saved=[2])
-    original, calls = parcels.put_blob, []
+    original, calls = uploads.put_blob, []
 
     def dies(*args: object, **more: object) -> None:
         calls.append(1)
@@ -140,7 +141,7 @@ def test_a_state_that_was_half_put_is_not_taken(depot, tmp_path, monkeypatch):
         original(*args, **more)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(parcels, "put_blob", dies)
+        patch.setattr(uploads, "put_blob", dies)
         first.put()
     assert state(depot, tmp_path / "two").restore() == 1
 
@@ -304,11 +305,11 @@ def test_a_checkpoint_that_goes_while_it_is_read_gives_way_to_the_newer_one(depo
     checkpoint(folder, 1, saved=[1])
     original, calls = parcels.digest_file, []
 
-    def overtaken(path: Path, part_size: int) -> object:
+    def overtaken(path: Path) -> object:
         if not calls:
             calls.append(1)
             checkpoint(folder, 2, saved=[2])
-        return original(path, part_size)
+        return original(path)
 
     monkeypatch.setattr(parcels, "digest_file", overtaken)
     assert first.put()

@@ -5,17 +5,20 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, cached_property, partial
 from typing import Any, TypeVar
 
 import boto3
 import botocore.session
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, FlexibleChecksumError
+from s3transfer.futures import TransferFuture
+from s3transfer.manager import TransferManager
 
 from components.config.registry import RegistrySettings, check_endpoint
 from components.errors import InputError
-from components.registry.s3.retries import Retries, code_of, refusal
+from components.registry.s3 import moving
+from components.registry.s3.retries import FAILURES, Damaged, GivenUp, Retries, code_of, passing, refusal, word
 
 T = TypeVar("T")
 BLOBS = "blobs/"
@@ -32,8 +35,18 @@ class Bucket:
         self.prefix = f"{settings.prefix}/" if settings.prefix else ""
         self.transfer = settings.transfer
         self.retries = Retries(settings.transfer.attempts, settings.transfer.deadline)
-        self.client = _client(settings)
+        self._connect = partial(_client, _session(), settings)
+        self.client = self._connect()
         self.endpoint = str(self.client.meta.endpoint_url)
+
+    @cached_property
+    def _mover(self) -> Any:
+        """A client that repeats requests by itself, as transfers need it."""
+        return moving.prepared(self._connect(), self.transfer)
+
+    def manager(self) -> TransferManager:
+        """What moves files, for `move`. It is to be closed."""
+        return moving.manager(self._mover, self.transfer)
 
     def where(self, key: str = "") -> str:
         """An object, or the bucket, for error messages."""
@@ -47,7 +60,32 @@ class Bucket:
             how="it was changed, damaged or removed: find out how, remove this and its manifest, and propose it again",
         )
 
-    def run(self, operation: str, key: str, send: Callable[[float], T], otherwise: Mapping[str, T] | None = None) -> T:
+    def move(
+        self, operation: str, key: str, start: Callable[..., TransferFuture], otherwise: Mapping[str, bool]
+    ) -> bool:
+        """Transfer a file to its end; True, or what ``otherwise`` has for the code with which the server refused.
+
+        Args:
+            start: begins it, or begins it again, given bucket and key.
+
+        Raises:
+            Unavailable, InputError: as of `run`.
+        """
+
+        def send() -> bool:
+            try:
+                start(bucket=self.name, key=self.prefix + key).result()
+            except FlexibleChecksumError:
+                raise Damaged from None
+            except FAILURES as error:
+                if not passing(error):
+                    raise
+                raise GivenUp(word(error), self.transfer.attempts) from None
+            return True
+
+        return self.run(operation, key, send, otherwise)
+
+    def run(self, operation: str, key: str, send: Callable[[], T], otherwise: Mapping[str, T] | None = None) -> T:
         """What ``send`` returns, with retries, or what ``otherwise`` has for the code with which the server refused.
 
         Raises:
@@ -67,7 +105,7 @@ class Bucket:
         return self.run(
             operation,
             key,
-            lambda _: method(Bucket=self.name, Key=self.prefix + key, **parameters),
+            lambda: method(Bucket=self.name, Key=self.prefix + key, **parameters),
             otherwise,
         )
 
@@ -75,14 +113,20 @@ class Bucket:
         """All entries of a listing, which the server gives in pages."""
         paginator = self.client.get_paginator(operation)
 
-        def send(_: float) -> list[dict[str, Any]]:
+        def send() -> list[dict[str, Any]]:
             pages = paginator.paginate(Bucket=self.name, **parameters)
             return [entry for page in pages for entry in page.get(field) or ()]
 
         return self.run(operation, key, send)
 
 
-def _client(settings: RegistrySettings) -> Any:
+def _session() -> boto3.session.Session:
+    core = botocore.session.Session()
+    core.register_component("data_loader", _loader())
+    return boto3.session.Session(botocore_session=core)
+
+
+def _client(session: boto3.session.Session, settings: RegistrySettings) -> Any:
     """A client that makes no retries of its own, so that ours know what may have happened."""
     transfer = settings.transfer
     _no_secrets_in_logs()
@@ -92,14 +136,12 @@ def _client(settings: RegistrySettings) -> Any:
         retries={"total_max_attempts": 1, "mode": "standard"},
         max_pool_connections=transfer.concurrency + 2,
         request_checksum_calculation="when_required",
-        response_checksum_validation="when_required",
+        # With when_required s3transfer 0.19 plans the parts of a download within the first one, and hangs.
+        response_checksum_validation="when_supported",
         # What is sent carries its sha256 in a header, which is signed: no need to digest it for the signature, too.
         s3={"payload_signing_enabled": False} | ({"addressing_style": "path"} if settings.endpoint_url else {}),
     )
     try:
-        core = botocore.session.Session()
-        core.register_component("data_loader", _loader())
-        session = boto3.session.Session(botocore_session=core)
         client = session.client("s3", endpoint_url=settings.endpoint_url, region_name=settings.region, config=config)
         check_endpoint(client.meta.endpoint_url)
     except (BotoCoreError, ValueError) as error:
@@ -119,9 +161,9 @@ def _loader() -> Any:
 
 
 def _no_secrets_in_logs() -> None:
-    """At level DEBUG botocore writes out what it signs, session tokens included."""
-    logger = logging.getLogger("botocore")
-    logger.setLevel(max(logger.level, logging.WARNING))
+    """At level DEBUG botocore writes out what it signs, session tokens included, and s3transfer what servers say."""
+    for logger in map(logging.getLogger, ("botocore", "s3transfer")):
+        logger.setLevel(max(logger.level, logging.WARNING))
 
 
 def checksum(digest: bytes) -> str:

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from components.errors import InputError
-from components.files import manifest, os_errors, sha256_file, sha256_tree
+from components.files import manifest, os_errors, sha256_tree
 from components.registry.s3.bucket import Bucket
-from components.registry.s3.downloads import get_blob
+from components.registry.s3.downloads import get_blobs
 from components.registry.s3.trees import key_of, read_manifest
 
 
@@ -49,18 +49,11 @@ class Cache:
     def _fill(self, incoming: Path, files: dict[str, str]) -> dict[str, str]:
         """Fetch what is missing of a tree; returns what is there then, each file with the digest it was found to
         have."""
-        tree, known = incoming / "tree", dict[Path, str]()
+        tree = incoming / "tree"
+        wanted = {tree / path: sha256 for path, sha256 in files.items()}
         tree.mkdir(parents=True, exist_ok=True)
-        fetched: dict[str, Path] = {}
-        for path, sha256 in files.items():
-            target = tree / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if sha256 in fetched:
-                shutil.copyfile(fetched[sha256], target)
-            if not (target.is_file() and sha256_file(target) == sha256):
-                get_blob(self._bucket, sha256, target, unfinished=incoming / f"{sha256}.part")
-            fetched[sha256], known[target] = target, sha256
-        return manifest(tree, lambda path: known.get(path, ""))
+        get_blobs(self._bucket, wanted)
+        return manifest(tree, lambda path: wanted.get(path, ""))
 
     @contextmanager
     def _lock(self, digest: str) -> Iterator[None]:

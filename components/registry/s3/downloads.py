@@ -1,84 +1,98 @@
-"""Blobs out of the bucket: parts fetched at the same time, written and digested in order, resumed where they ended."""
+"""Blobs out of the bucket by boto3's transfer manager, digested while they are written."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
-from components.errors import InputError
-from components.files import os_errors
-from components.registry.s3.bodies import BLOCK, whole
+from s3transfer.futures import TransferFuture
+from s3transfer.manager import TransferManager
+
+from components.files import os_errors, sha256_file
 from components.registry.s3.bucket import BLOBS, Bucket
-from components.registry.s3.slices import spans
 from components.registry.s3.workers import in_order
 
 TRIES = 2
-"""Times that content with a wrong digest is read from the beginning: a byte may have changed on the way, and what was
-resumed may have been torn by a power cut."""
+"""Times that content with a wrong digest is read: a byte may have changed on the way."""
 
 
-def get_blob(bucket: Bucket, sha256: str, target: Path, unfinished: Path) -> None:
-    """Fetch a blob into the file ``target``, which appears when its digest is right. ``unfinished`` holds it until
-    then.
+class Sink:
+    """Takes content from its beginning to its end. It cannot be sought in, so the manager puts the parts in order."""
+
+    def __init__(self, file: IO[bytes] | None) -> None:
+        self._file, self.digest = file, hashlib.sha256()
+        if file:
+            file.seek(0)
+            file.truncate()
+
+    def write(self, data: bytes) -> None:
+        self.digest.update(data)
+        if self._file:
+            self._file.write(data)
+
+
+def get_blobs(bucket: Bucket, wanted: Mapping[Path, str]) -> None:
+    """Fetch blobs into files, each of which appears when its digest is right. What is there already with that digest
+    stays.
+
+    Args:
+        wanted: file -> sha256.
 
     Raises:
-        InputError: it is not there, or is not what its name says.
+        InputError: one is not there, is not what its name says, or cannot be written here.
     """
-    for _ in range(TRIES):
-        if _fetch(bucket, BLOBS + sha256, unfinished) == sha256:
-            with os_errors("write", target):
-                os.replace(unfinished, target)
-            return
-        unfinished.unlink()
-    raise bucket.damaged(BLOBS + sha256)
+    manager, places = bucket.manager(), dict[str, list[Path]]()
+    for path, sha256 in wanted.items():
+        places.setdefault(sha256, []).append(path)
+
+    def get(item: tuple[str, list[Path]]) -> None:
+        sha256, targets = item
+        missing = [path for path in targets if not (path.is_file() and sha256_file(path) == sha256)]
+        source = next((path for path in targets if path not in missing), None)
+        for target in missing:
+            with _appearing(target, sha256) as unfinished:
+                if source is None:
+                    _fetch(bucket, manager, sha256, unfinished)
+                else:
+                    shutil.copyfile(source, unfinished)
+            source = source or target
+
+    for _ in in_order(get, places.items(), bucket.transfer.concurrency, using=manager):
+        pass
 
 
-def blob_digest(bucket: Bucket, key: str) -> str:
-    """The digest of what is stored."""
-    digest = hashlib.sha256()
-    for data in _parts(bucket, key):
-        digest.update(data)
-    return digest.hexdigest()
+def blob_digest(bucket: Bucket, manager: TransferManager, key: str, file: IO[bytes] | None = None) -> str:
+    """The digest of what is stored, which is written to ``file``."""
+    sinks: list[Sink] = []
 
+    def start(**place: str) -> TransferFuture:
+        sinks.append(Sink(file))
+        return manager.download(fileobj=sinks[-1], **place)
 
-def _fetch(bucket: Bucket, key: str, path: Path) -> str:
-    """Append what is missing to a file; returns the digest of all of it."""
-    with os_errors("write", path), path.open("a+b") as file:
-        digest, start = hashlib.sha256(), file.seek(0, os.SEEK_END)
-        file.seek(0)
-        while block := file.read(BLOCK):
-            digest.update(block)
-        for data in _parts(bucket, key, start):
-            file.write(data)
-            digest.update(data)
-    return digest.hexdigest()
-
-
-def _parts(bucket: Bucket, key: str, start: int = 0) -> Iterator[bytearray]:
-    """A blob from ``start`` on, in order."""
-    found = bucket.call("head_object", key, otherwise={"404": None})
-    if found is None:
+    if not bucket.move("download", key, start, {"404": False, "NoSuchKey": False}):
         raise bucket.damaged(key)
-    wanted = spans(int(found["ContentLength"]), bucket.transfer.part_size, start)
-    return in_order(lambda span: _get(bucket, key, found["ETag"], *span), wanted, bucket.transfer.concurrency)
+    return sinks[-1].digest.hexdigest()
 
 
-def _get(bucket: Bucket, key: str, etag: str, start: int, size: int) -> bytearray:
-    """A part of a blob that is still the one with this ETag."""
+@contextmanager
+def _appearing(target: Path, sha256: str) -> Iterator[Path]:
+    """A name in its folder under which a file comes to be, which is ``target`` afterwards."""
+    with os_errors("write", target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = target.with_name(f".{sha256}.part")
+        yield unfinished
+        os.replace(unfinished, target)
 
-    def send(end: float) -> bytearray:
-        answer = bucket.client.get_object(
-            Bucket=bucket.name, Key=bucket.prefix + key, IfMatch=etag, Range=f"bytes={start}-{start + size - 1}"
-        )
-        matches = answer.get("ContentRange", "").startswith(f"bytes {start}-{start + size - 1}/")
-        if not matches or answer["ContentLength"] != size:
-            raise InputError(
-                "the server sends something other than the requested part of the file",
-                where=bucket.where(key),
-                how="use a server that knows the header Range",
-            )
-        return whole(answer, end)
 
-    return bucket.run("get_object", key, send)
+def _fetch(bucket: Bucket, manager: TransferManager, sha256: str, path: Path) -> None:
+    for _ in range(TRIES):
+        with path.open("wb") as file:
+            if blob_digest(bucket, manager, BLOBS + sha256, file) == sha256:
+                return
+    path.unlink()
+    raise bucket.damaged(BLOBS + sha256)

@@ -19,7 +19,6 @@ from typing import Any
 from components.errors import InputError
 from components.files import sha256_bytes
 from components.registry.base import LARGEST, Conflict, Unavailable
-from components.registry.s3.bodies import whole
 from components.registry.s3.bucket import Bucket, checksum
 from components.registry.s3.retries import Damaged, may_have_succeeded
 
@@ -52,11 +51,11 @@ class Objects:
         """The object, or None where there is none. Its content is what its writer wrote."""
         name = self._folder + key
 
-        def send(end: float) -> Stored | None:
+        def send() -> Stored | None:
             answer = self._bucket.client.get_object(Bucket=self._bucket.name, Key=self._bucket.prefix + name)
             if answer["ContentLength"] > LARGEST:
                 raise InputError("too large for a record", where=self._bucket.where(name), how="find out who wrote it")
-            data, metadata = bytes(whole(answer, end)), answer.get("Metadata", {})
+            data, metadata = answer["Body"].read(), answer.get("Metadata", {})
             if metadata.get(CONTENT, digest := sha256_bytes(data)) != digest:
                 raise Damaged
             return Stored(data, answer["ETag"], _writers(metadata))
@@ -89,7 +88,7 @@ class Objects:
         name, mine, doubt = self._folder + key, secrets.token_hex(8), False
         metadata = {WRITERS: ",".join((*before, mine)[-REMEMBERED:]), CONTENT: sha256_bytes(data)}
 
-        def send(_: float) -> str | None:
+        def send() -> str | None:
             nonlocal doubt
             try:
                 return str(self._put(name, data, metadata, condition)["ETag"])

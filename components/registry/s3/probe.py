@@ -115,7 +115,7 @@ def _writes(write: Callable[[], object]) -> bool:
 def _checks(bucket: Bucket, key: str) -> bool:
     """Whether it refuses content that does not have its checksum."""
 
-    def send(_: float) -> bool:
+    def send() -> bool:
         wrong = checksum(hashlib.sha256(b"2").digest())
         try:
             bucket.client.put_object(Bucket=bucket.name, Key=bucket.prefix + key, Body=b"1", ChecksumSHA256=wrong)

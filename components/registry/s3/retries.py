@@ -18,6 +18,7 @@ from botocore.exceptions import (
     ConnectTimeoutError,
     CredentialRetrievalError,
     EndpointConnectionError,
+    FlexibleChecksumError,
     HTTPClientError,
     IncompleteReadError,
     NoCredentialsError,
@@ -27,6 +28,7 @@ from botocore.exceptions import (
     TokenRetrievalError,
 )
 from botocore.parsers import ResponseParserError
+from s3transfer.exceptions import RetriesExceededError, S3DownloadFailedError, S3ValidationError
 
 from components.attempts import Attempts
 from components.errors import EvenkeelError, InputError
@@ -40,6 +42,14 @@ class Damaged(Exception):
     """What arrived is not what was stored."""
 
 
+class GivenUp(Exception):
+    """A request failed for a passing reason in all its attempts."""
+
+    def __init__(self, reason: str, made: int) -> None:
+        super().__init__(reason)
+        self.reason, self.made = reason, made
+
+
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 """Seconds; see `components.attempts`."""
 CREDENTIALS = (
@@ -49,7 +59,10 @@ CREDENTIALS = (
     TokenRetrievalError,
     ProfileNotFound,
 )
-PASSING = (ConnectionError, HTTPClientError, IncompleteReadError, ResponseParserError, TimeoutError, Damaged)
+MOVING = (RetriesExceededError, S3DownloadFailedError, S3ValidationError)
+"""Of the transfer manager: answers broke off, were of a file that was replaced meanwhile, or of another part."""
+WRONG = (Damaged, FlexibleChecksumError)
+PASSING = (ConnectionError, HTTPClientError, IncompleteReadError, ResponseParserError, *WRONG, *MOVING)
 FAILURES = (BotoCoreError, ClientError, *PASSING)
 NEVER_SENT = (EndpointConnectionError, ConnectTimeoutError)
 DAMAGED = frozenset({"BadDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch"})
@@ -87,28 +100,35 @@ class Retries:
     attempts: int
     deadline: float
 
-    def run(self, operation: str, where: str, send: Callable[[float], T]) -> T:
-        """What ``send`` returns. Its argument is the `time.monotonic` by which it must be done; it may be called again.
+    def begin(self) -> Attempts:
+        """Those of one request, now that its first one begins."""
+        return Attempts(FIRST_PAUSE, LONGEST_PAUSE, most=self.attempts, seconds=self.deadline)
+
+    def run(self, operation: str, where: str, send: Callable[[], T]) -> T:
+        """What ``send`` returns. It may be called again.
 
         Raises:
             Unavailable: no attempt succeeded, or the time is up.
             ClientError: the server said no, for a reason that remains; `refusal` makes a message of it.
             InputError: there are no credentials, or no connection can be made for a reason that remains.
         """
-        attempts = Attempts(FIRST_PAUSE, LONGEST_PAUSE, most=self.attempts, seconds=self.deadline)
+        attempts = self.begin()
         while True:
             try:
-                return send(attempts.end)
+                return send()
+            except GivenUp as error:
+                reason, made = error.reason, error.made
+                break
             except FAILURES as error:
                 if not passing(error):
                     if isinstance(error, ClientError):
                         raise
                     raise _permanent(error, operation, where) from None
-                reason = _word(error)
+                reason, made = word(error), attempts.made
             if not attempts.again():
                 break
         raise Unavailable(
-            f"{operation}: {reason} after {plural(attempts.made, 'attempt')}",
+            f"{operation}: {reason} after {plural(made, 'attempt')}",
             where=where,
             how="try again; if it lasts, look at the server and the network, or give it more time (registry.transfer)",
         ) from None
@@ -161,9 +181,10 @@ def _status(error: ClientError) -> int:
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
-def _word(error: Exception) -> str:
+def word(error: Exception) -> str:
+    """What happened, of a failure that may pass."""
     if isinstance(error, ClientError):
         return f"{code_of(error)} (status {_status(error)})"
-    if isinstance(error, Damaged):
+    if isinstance(error, WRONG):
         return "what arrived is not what was stored"
     return f"no whole answer ({type(error).__name__})"

@@ -12,11 +12,9 @@ from components.checkpoints.names import check_names
 from components.errors import InputError
 from components.files import dump_json, manifest, sha256_bytes
 from components.registry.base import check_digest
-from components.registry.s3.bodies import whole
 from components.registry.s3.bucket import Bucket, checksum
 from components.registry.s3.downloads import TRIES
-from components.registry.s3.slices import digest_file
-from components.registry.s3.uploads import put_blob
+from components.registry.s3.uploads import digest_file, put_blobs
 from components.registry.s3.workers import in_order
 
 TREES = "trees/"
@@ -30,16 +28,12 @@ def key_of(digest: str) -> str:
 
 
 def put_tree(bucket: Bucket, directory: Path, *, read_back: bool) -> str:
-    """Store a folder, its manifest last; returns its digest. While a file is sent the next ones are digested."""
+    """Store a folder, its manifest last; returns its digest. While files are sent the next ones are digested."""
     paths = list(manifest(directory, lambda _: "0" * 64))
     check_names(paths, directory)
-    files, stored = dict[str, str](), set[str]()
-    digested = in_order(lambda path: digest_file(directory / path, bucket.transfer.part_size), paths, AHEAD)
-    for path, file in zip(paths, digested, strict=True):
-        if file.sha256 not in stored:
-            put_blob(bucket, file, read_back=read_back)
-        files[path] = file.sha256
-        stored.add(file.sha256)
+    digested = in_order(digest_file, [directory / path for path in paths], AHEAD)
+    stored = put_blobs(bucket, digested, read_back=lambda _: read_back)
+    files = {path: file.sha256 for path, file in zip(paths, stored, strict=True)}
     data = dump_json(files).encode()
     digest = sha256_bytes(data)
     if _manifest(bucket, digest) is None:
@@ -89,8 +83,8 @@ def _manifest(bucket: Bucket, digest: str) -> bytes | None:
     """The text of a manifest that has this digest; None where there is none."""
     key = key_of(digest)
 
-    def send(end: float) -> bytes | None:
-        return bytes(whole(bucket.client.get_object(Bucket=bucket.name, Key=bucket.prefix + key), end))
+    def send() -> bytes | None:
+        return bucket.client.get_object(Bucket=bucket.name, Key=bucket.prefix + key)["Body"].read()  # type: ignore[no-any-return]
 
     for _ in range(TRIES):
         data = bucket.run("get_object", key, send, {"NoSuchKey": None})

@@ -1,28 +1,91 @@
 """Files into the bucket, as `blobs/<sha256>`.
 
-A large file goes in parts, each with its sha256, which the server compares with what has arrived. The server keeps the
-parts of an upload that was cut off; the next one lists them and sends the others. A blob appears when all its
-parts are there. boto3's transfer manager begins such an upload again, and knows no digest of the whole beforehand.
+A small one goes in one request, a large one in parts, which boto3's transfer manager sends; all with a sha256, which
+the server compares with what has arrived. A blob appears when all its parts are there. After a process was killed,
+files that are there are not sent again; one that was cut off is, and its parts stay until a lifecycle rule removes
+them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO, FileIO
+from pathlib import Path
+
+from s3transfer.manager import TransferManager
 
 from components.errors import EvenkeelError, InputError
+from components.files import os_errors, sha256_file
 from components.registry.base import Unavailable
-from components.registry.s3.bodies import BLOCK
 from components.registry.s3.bucket import BLOBS, Bucket, checksum
 from components.registry.s3.downloads import TRIES, blob_digest
-from components.registry.s3.slices import Digested, Part, Slice, opened
-from components.registry.s3.workers import all_of
+from components.registry.s3.workers import in_order
 
+SMALL = 2**16
+"""Bytes that are sooner sent than looked for."""
 FRESH_STARTS = 3
 """Times that an upload is restarted because another process finished or aborted it."""
 
 
-def put_blob(bucket: Bucket, file: Digested, *, read_back: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Digested:
+    """A file as it was when it was digested."""
+
+    path: Path
+    size: int
+    sha256: str
+
+    @property
+    def changed(self) -> InputError:
+        return InputError("the checkpoint changed while it was stored", where=self.path, how="let its writer finish")
+
+
+class Source(FileIO):
+    """A digested file, read once from its beginning. The end of one that has changed since is not given out."""
+
+    def __init__(self, file: Digested) -> None:
+        super().__init__(file.path)
+        self._file, self._digest = file, hashlib.sha256()
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = super().read(size) or b""
+        self._digest.update(data)
+        ends = not data or self.tell() >= self._file.size
+        if ends and self._digest.hexdigest() != self._file.sha256:
+            raise self._file.changed
+        return data
+
+
+def digest_file(path: Path) -> Digested:
+    with os_errors("read", path):
+        size = path.stat().st_size
+    return Digested(path, size, sha256_file(path))
+
+
+def put_blobs(bucket: Bucket, files: Iterable[Digested], read_back: Callable[[Digested], bool]) -> list[Digested]:
+    """`put_blob` for all files, several at a time, those of equal content once; returns them. They may be computed
+    meanwhile."""
+    manager, given, begun = bucket.manager(), list[Digested](), set[str]()
+
+    def new() -> Iterator[Digested]:
+        for file in files:
+            given.append(file)
+            if file.sha256 not in begun:
+                begun.add(file.sha256)
+                yield file
+
+    def put(file: Digested) -> None:
+        put_blob(bucket, manager, file, read_back=read_back(file))
+
+    for _ in in_order(put, new(), bucket.transfer.concurrency, using=manager):
+        pass
+    return given
+
+
+def put_blob(bucket: Bucket, manager: TransferManager, file: Digested, *, read_back: bool) -> None:
     """Store a file under its digest. What is there already is compared in size and checksum, and not sent again.
 
     With ``read_back`` it is read again, also where it was there: for a server that does not look at checksums.
@@ -31,9 +94,9 @@ def put_blob(bucket: Bucket, file: Digested, *, read_back: bool) -> None:
         InputError: the file has changed since it was digested, or what is stored under its digest is something else.
         Unavailable: with ``read_back``, what was sent has arrived damaged.
     """
-    sent = not is_stored(bucket, file) and _put(bucket, file)
+    sent = _put(bucket, manager, file)
     if read_back:
-        _read_back(bucket, file, sent)
+        _read_back(bucket, manager, file, sent)
 
 
 def is_stored(bucket: Bucket, file: Digested) -> bool:
@@ -53,56 +116,14 @@ def is_stored(bucket: Bucket, file: Digested) -> bool:
     return True
 
 
-def _put(bucket: Bucket, file: Digested) -> bool:
-    """Store a blob; False where somebody else has done so meanwhile."""
-    if len(file.parts) > 1:
-        return _put_in_parts(bucket, file)
-    _send(bucket, file, Part(1, 0, file.size, bytes.fromhex(file.sha256)), "put_object")
-    return True
-
-
-def _send(bucket: Bucket, file: Digested, part: Part, operation: str, **parameters: Any) -> Any:
-    """Send a part; when the server finds it damaged, look whether it is the file that has changed."""
-    key = BLOBS + file.sha256
-    with opened(file.path) as descriptor:
-        try:
-            return bucket.run(
-                operation,
-                key,
-                lambda end: getattr(bucket.client, operation)(
-                    Bucket=bucket.name,
-                    Key=bucket.prefix + key,
-                    Body=Slice(descriptor, part.start, part.size, end),
-                    ContentLength=part.size,
-                    ChecksumSHA256=checksum(part.digest),
-                    **parameters,
-                ),
-                otherwise={"NoSuchUpload": None},
-            )
-        except EvenkeelError:
-            if _digest(descriptor, part) != part.digest:
-                raise InputError(
-                    "the checkpoint changed while it was stored", where=file.path, how="let its writer finish"
-                ) from None
-            raise
-
-
-def _digest(descriptor: int, part: Part, algorithm: str = "sha256") -> bytes:
-    digest = hashlib.new(algorithm, usedforsecurity=False)
-    source = Slice(descriptor, part.start, part.size, end=float("inf"))
-    while block := source.read(BLOCK):
-        digest.update(block)
-    return digest.digest()
-
-
-def _put_in_parts(bucket: Bucket, file: Digested) -> bool:
-    """As `_put`."""
-    for _ in range(FRESH_STARTS):
-        upload, there = _resumed(bucket, file) or (_begun(bucket, file), {})
-        if _send_parts(bucket, file, upload, there):
-            return True
-        if is_stored(bucket, file):
+def _put(bucket: Bucket, manager: TransferManager, file: Digested) -> bool:
+    """Store a blob unless it is there; False where it was, or somebody else has done so meanwhile."""
+    for start in range(FRESH_STARTS):
+        looks = start > 0 or file.size >= SMALL
+        if looks and is_stored(bucket, file):
             return False
+        if _send(bucket, manager, file):
+            return True
     raise Unavailable(
         "this upload was taken away again and again",
         where=bucket.where(BLOBS + file.sha256),
@@ -110,74 +131,36 @@ def _put_in_parts(bucket: Bucket, file: Digested) -> bool:
     )
 
 
-def _send_parts(bucket: Bucket, file: Digested, upload: str, there: dict[int, str]) -> bool:
-    """Send what is not there, and make a blob of all parts; False where the upload is gone or has become another."""
-    parts = [part for part in file.parts if part.number not in there]
-    sent = all_of(
-        lambda part: _send(bucket, file, part, "upload_part", UploadId=upload, PartNumber=part.number),
-        parts,
-        bucket.transfer.concurrency,
-    )
-    if not all(sent):
-        return False
-    etags = there | {part.number: str(answer["ETag"]) for part, answer in zip(parts, sent, strict=True)}
-    return _complete(bucket, file, upload, etags)
-
-
-def _begun(bucket: Bucket, file: Digested) -> str:
+def _send(bucket: Bucket, manager: TransferManager, file: Digested) -> bool:
+    """Send a file; False where it has come to be there, or its parts are gone before they were all there."""
     key = BLOBS + file.sha256
-    return str(bucket.call("create_multipart_upload", key, ChecksumAlgorithm="SHA256")["UploadId"])
+    with os_errors("read", file.path), Source(file) as source:
+        if file.size < bucket.transfer.part_size:
+            data = source.read()
+            return bucket.run(
+                "put_object", key, lambda: _put_at_once(bucket, file, data), {"PreconditionFailed": False}
+            )
+        start = partial(manager.upload, fileobj=source, extra_args={"ChecksumAlgorithm": "SHA256"})
+        return bucket.move("upload", key, start, dict.fromkeys(("NoSuchUpload", "InvalidPart"), False))
 
 
-def _complete(bucket: Bucket, file: Digested, upload: str, etags: dict[int, str]) -> bool:
-    """Make a blob of the parts; False where the upload is gone, or holds other parts than these by now."""
-    parts = [
-        {"PartNumber": part.number, "ETag": etags[part.number], "ChecksumSHA256": checksum(part.digest)}
-        for part in file.parts
-    ]
-    done = bucket.call(
-        "complete_multipart_upload",
-        BLOBS + file.sha256,
-        otherwise=dict.fromkeys(("NoSuchUpload", "InvalidPart"), None),
-        UploadId=upload,
-        MultipartUpload={"Parts": parts},
+def _put_at_once(bucket: Bucket, file: Digested, data: bytes) -> bool:
+    """In one request, and on a condition, of which the manager knows nothing."""
+    bucket.client.put_object(
+        Bucket=bucket.name,
+        Key=bucket.prefix + BLOBS + file.sha256,
+        Body=BytesIO(data),
+        ChecksumSHA256=checksum(bytes.fromhex(file.sha256)),
+        IfNoneMatch="*",
     )
-    return done is not None
+    return True
 
 
-def _resumed(bucket: Bucket, file: Digested) -> tuple[str, dict[int, str]] | None:
-    """An upload of this file that was cut off, and the ETags of its parts that are whole; None where there is none.
-
-    One whose parts have other sizes was begun with another part size and is left alone.
-    """
-    key = bucket.prefix + BLOBS + file.sha256
-    uploads = bucket.list("list_multipart_uploads", "Uploads", BLOBS + file.sha256, Prefix=key)
-    wanted = {part.number: part for part in file.parts}
-    for upload in sorted((one for one in uploads if one["Key"] == key), key=lambda one: one["Initiated"], reverse=True):
-        try:
-            listed = bucket.list("list_parts", "Parts", BLOBS + file.sha256, Key=key, UploadId=upload["UploadId"])
-        except InputError:
-            continue  # gone since
-        known = [(wanted.get(entry["PartNumber"]), entry) for entry in listed]
-        if all(part is not None and part.size == entry["Size"] for part, entry in known):
-            with opened(file.path) as descriptor:
-                there = {p.number: str(e["ETag"]) for p, e in known if p is not None and _is(descriptor, p, e)}
-            return str(upload["UploadId"]), there
-    return None
-
-
-def _is(descriptor: int, part: Part, listed: dict[str, Any]) -> bool:
-    """Whether a part that the server lists holds our bytes: by its sha256, or by its MD5, which most ETags are."""
-    if "ChecksumSHA256" in listed:
-        return bool(listed["ChecksumSHA256"] == checksum(part.digest))
-    return bool(listed["ETag"].strip('"') == _digest(descriptor, part, "md5").hex())
-
-
-def _read_back(bucket: Bucket, file: Digested, sent: bool) -> None:
+def _read_back(bucket: Bucket, manager: TransferManager, file: Digested, sent: bool) -> None:
     """Read a blob, again where a byte may have changed on the way. One that was not ``sent`` by this call stays even
     if it is damaged: it belongs to other trees, too, and how that came about is for a person to find out."""
     key = BLOBS + file.sha256
-    if any(blob_digest(bucket, key) == file.sha256 for _ in range(TRIES)):
+    if any(blob_digest(bucket, manager, key) == file.sha256 for _ in range(TRIES)):
         return
     if not sent:
         raise bucket.damaged(key)

@@ -1,7 +1,9 @@
-"""One HTTP exchange with an API server, over the official client: it knows how to log in, and pools connections.
+"""One HTTP exchange with an API server, over the official client's `DynamicClient.request`.
 
-Its typed interface is left out: it checks objects against its own idea of them, and JobSets are none of its types.
-Nothing else in this project imports `kubernetes`, and this file is loaded only when there is a cluster to talk to.
+What stands above that in `DynamicClient` is left out: its discovery asks for every API group at each start and trusts a
+file of a known name in the folder for temporary files; its watch has no limit for silence, and passes over a line that
+was cut off. Nothing else in this project imports `kubernetes`, and this file is loaded only when there is a cluster to
+talk to.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import urllib3
 from kubernetes import config
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.client.exceptions import ApiException
+from kubernetes.dynamic import DynamicClient
 
 from components.errors import InputError
 from components.launch.kubernetes.api.errors import Failure, refusal
@@ -47,9 +50,10 @@ class Connection:
             InputError: there are none.
         """
         place = find(self._context)
-        self._client = ApiClient(_configuration(place))
-        self._client.user_agent = "evenkeel"
-        self.server, self.account = str(self._client.configuration.host), place.account
+        client = ApiClient(_configuration(place))
+        client.user_agent = "evenkeel"
+        self._client = DynamicClient(client, discoverer=lambda *_: None)
+        self.server, self.account = str(client.configuration.host), place.account
 
     def exchange(
         self, method: str, path: str, query: Sequence[tuple[str, str]], body: dict[str, Any] | None, timeout: float
@@ -69,7 +73,7 @@ class Connection:
                     response.close()
                     raise Failure(f"no whole answer within {timeout:g} s")
             response.release_conn()
-            return _success(response, b"".join(pieces))
+            return b"".join(pieces)
 
     def lines(self, path: str, query: Sequence[tuple[str, str]], idle: float) -> Iterator[str]:
         """The lines of an answer as they come; ``idle`` seconds without a byte and the connection counts as lost.
@@ -80,8 +84,6 @@ class Connection:
         with _failures():
             response = self._send("GET", path, query, None, idle)
             try:
-                if response.status != 200:
-                    _success(response, response.read(PIECE))
                 rest = b""
                 while piece := response.read1(PIECE):
                     *whole, rest = (rest + piece).split(b"\n")
@@ -94,21 +96,15 @@ class Connection:
     def _send(
         self, method: str, path: str, query: Sequence[tuple[str, str]], body: dict[str, Any] | None, timeout: float
     ) -> urllib3.HTTPResponse:
-        headers = {"Accept": "application/json, */*"}
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        request = self._client.param_serialize(
-            method, path, query_params=list(query), header_params=headers, body=body, auth_settings=["BearerToken"]
+        found: urllib3.HTTPResponse = self._client.request(
+            method,
+            path,
+            body,
+            query_params=list(query),
+            serialize=False,
+            _request_timeout=(min(CONNECT, timeout), timeout),
         )
-        answer = self._client.call_api(*request, _request_timeout=(min(CONNECT, timeout), timeout))
-        found: urllib3.HTTPResponse = answer.response
         return found
-
-
-def _success(response: urllib3.HTTPResponse, body: bytes) -> bytes:
-    if 200 <= response.status < 300:
-        return body
-    raise refusal(response.status, body, response.headers)
 
 
 def _configuration(place: Place) -> Configuration:
@@ -157,8 +153,10 @@ def _failures() -> Iterator[None]:
     """Failures of the network as ours."""
     try:
         yield
-    except ApiException as error:  # how the client passes on what TLS says
-        raise _tls(str(error.reason)) from None
+    except ApiException as error:
+        if error.status:
+            raise refusal(error.status, error.body or "", error.headers) from None
+        raise _tls(str(error.reason)) from None  # how the client passes on what TLS says
     except urllib3.exceptions.SSLError as error:
         raise _tls(str(error)) from None
     except NEVER_SENT as error:

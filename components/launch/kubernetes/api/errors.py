@@ -84,7 +84,7 @@ class Failure(Exception):
         return self.status == 404 and not self.reason
 
 
-def refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
+def refusal(status: int, body: str, headers: Mapping[str, str]) -> Failure:
     """An answer that is not a success."""
     found: dict[str, Any] = {}
     try:
@@ -93,7 +93,7 @@ def refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
     except ValueError:
         pass  # proxies and unknown paths answer with text
     details = found.get("details") or {}
-    text = str(found.get("message") or body[:300].decode("utf-8", "replace").strip() or f"status {status}")
+    text = str(found.get("message") or body[:300].strip() or f"status {status}")
     after = _seconds(headers.get("Retry-After")) or _seconds(details.get("retryAfterSeconds"))
     return Failure(text, status=status, reason=str(found.get("reason") or ""), details=details, after=after)
 
