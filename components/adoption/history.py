@@ -10,7 +10,7 @@ from typing import Any
 
 from components.config.adopted import Adopted
 from components.config.judgement import RuleSettings
-from components.health.monitor import replay
+from components.health.other_runs import judge_other
 from components.health.readers import read_log
 from components.health.records import NOT_FINITE
 from components.types import StepRecord, Verdict
@@ -45,7 +45,7 @@ def adopt_log(adopted: Adopted, rules: dict[str, RuleSettings]) -> History:
     names: Path | None = adopted.names.path if adopted.names else None
     log = read_log(adopted.log.path, adopted.log.format, names)
     records = [_finite(record) for record in log.records]
-    return History(log.trainer, log.format, log.remarks, records, replay(rules, records))
+    return History(log.trainer, log.format, log.remarks, records, judge_other(rules, records))
 
 
 def _finite(record: StepRecord) -> StepRecord:

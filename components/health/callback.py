@@ -22,12 +22,14 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from components.config.judgement import RuleSettings
 from components.files import append_line
-from components.health.monitor import GRAVE, Monitor, worst
+from components.health.monitor import GRAVE, worst
+from components.health.other_runs import OtherRun
+from components.health.own_scale import OwnScale, scaled
 from components.health.readers.jsonl import row_of
 from components.health.readers.log import names_of
 from components.health.readers.names import load_names
 from components.health.readers.steps import Row, Steps
-from components.health.rulebook import DEFAULT_RULES, load_rules
+from components.health.rulebook import LOG_RULES, load_rules
 from components.types import StepRecord, Verdict
 
 
@@ -45,7 +47,7 @@ class EvenkeelCallback(TrainerCallback):  # type: ignore[misc]  # mypy does not 
 
     Args:
         folder: where to write; None writes nothing.
-        rules: a file of rules, or rules; `configs/health/default.yaml` when None.
+        rules: a file of rules, or rules; `configs/health/logs.yaml` when None.
         names: a mapping file of the trainer's metrics to our signals; TRL's GRPOTrainer when None.
         stop: end the training when a rule of level rollback or stop speaks.
         say: gets every line that is to be printed.
@@ -66,9 +68,9 @@ class EvenkeelCallback(TrainerCallback):  # type: ignore[misc]  # mypy does not 
         if isinstance(rules, Mapping):
             self._rules = dict(rules)
         else:
-            self._rules = load_rules(DEFAULT_RULES if rules is None else Path(rules))
+            self._rules = load_rules(LOG_RULES if rules is None else Path(rules))
         self._names = names_of("trl") if names is None else load_names(Path(names))
-        self._monitor = Monitor(self._rules)
+        self._run, self._scale = OtherRun(self._rules), OwnScale()
         self._folder = None if folder is None else Path(folder)
         self._stop, self._say = stop, say
         self._off: set[str] = set()
@@ -105,12 +107,13 @@ class EvenkeelCallback(TrainerCallback):  # type: ignore[misc]  # mypy does not 
         self._attempt("monitor", lambda: self._finish(state, control))
 
     def _begin(self, state: TrainerState) -> None:
-        self._monitor, self._waiting, self._last, self.verdicts = Monitor(self._rules), None, -1, []
+        self._run, self._scale = OtherRun(self._rules), OwnScale()
+        self._waiting, self._last, self.verdicts = None, -1, []
         before = Steps(self._names)
         for row in filter(None, map(row_of, state.log_history)):
             before.add(row)
         for record in before.records():
-            self._judge(record)
+            self._judge(scaled(self._scale, record))
 
     def _take(self, logs: Mapping[str, Any], state: TrainerState, control: TrainerControl) -> None:
         step, values = state.global_step, {name: value for name, value in logs.items() if self._names.reads(name)}
@@ -131,7 +134,8 @@ class EvenkeelCallback(TrainerCallback):  # type: ignore[misc]  # mypy does not 
         if self._waiting is None:
             return
         row, self._waiting = self._waiting, None
-        record = StepRecord(row.step, self._names.translate(row.values))
+        assert row.step is not None, "a step that waits has a number"
+        record = scaled(self._scale, StepRecord(row.step, self._names.translate(row.values)))
         verdicts = self._judge(record)
         if self._stop and worst(verdicts) in GRAVE:
             control.should_training_stop = True
@@ -139,7 +143,7 @@ class EvenkeelCallback(TrainerCallback):  # type: ignore[misc]  # mypy does not 
             self._attempt("output", lambda: self._report(record, verdicts, control.should_training_stop))
 
     def _judge(self, record: StepRecord) -> list[Verdict]:
-        verdicts = self._monitor.observe(record)
+        verdicts = self._run.observe(record)
         self._last = record.step
         self.verdicts += verdicts
         return verdicts

@@ -14,6 +14,9 @@ from components.errors import InputError
 from components.health.check import check_rules
 
 DEFAULT_RULES = PROJECT_CONFIGS / "health" / "default.yaml"
+"""For our own runs."""
+LOG_RULES = PROJECT_CONFIGS / "health" / "logs.yaml"
+"""For the logs of other trainers."""
 
 
 def load_rules(path: Path = DEFAULT_RULES) -> dict[str, RuleSettings]:

@@ -8,6 +8,7 @@
 - `launching` — ``launch``
 - `cluster` — ``cluster status``, ``cluster logs``, ``cluster cancel``
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
+- `following` — ``watch``
 - `deciding` — ``approve``, ``reject``, ``promote``, ``rollback``, ``adopt-policy``
 - `registry` — ``history``, ``show``
 - `registry_files` — ``verify``, ``pull``
@@ -33,6 +34,7 @@ try:
         reproducing,
         watching,
         judging,
+        following,
         deciding,
         registry,
         registry_files,
@@ -50,6 +52,7 @@ __all__ = [
     "app",
     "cluster",
     "deciding",
+    "following",
     "judging",
     "keys",
     "launching",

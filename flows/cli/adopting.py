@@ -31,7 +31,12 @@ def adopt(
     adopted = {"checkpoint": {"path": str(checkpoint)}, "log": {"path": str(log)}}
     if names is not None:
         adopted["names"] = {"path": str(names)}
-    settings = [f"train.adopted={json.dumps(adopted)}", "sft.steps=0", "triage.override=trained elsewhere"]
+    settings = [
+        f"train.adopted={json.dumps(adopted)}",
+        "sft.steps=0",
+        "triage.override=trained elsewhere",
+        "health.rules_file=logs",
+    ]
     if base is not None:
         settings.append(f"policy.model={json.dumps({'kind': 'checkpoint', 'path': str(base)})}")
     run(config=config, recipe="", overrides=[*settings, *(overrides or ())], dry_run=dry_run, debug=debug)

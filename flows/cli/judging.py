@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from components.config import dump, load, pin_inputs
+from components.health.readers import READERS
 from components.health.rulebook import DEFAULT_RULES, load_rules
 from components.printing import printable
 from flows.cli.base import DEMO, Config, Overrides, app, console
@@ -19,9 +20,11 @@ from flows.judging import rules as show_rules
 @app.command()
 def audit(
     log: Annotated[Path, typer.Argument(help="trainer_state.json, a console's output, or JSON lines.")],
-    format: Annotated[str, typer.Option("--format", help="auto, trl, verl, prime-rl or jsonl.")] = "auto",
+    format: Annotated[str, typer.Option("--format", help=f"auto, {', '.join(READERS)}.")] = "auto",
     names: Annotated[Path | None, typer.Option("--names", help="Mapping of their metrics to our signals.")] = None,
-    rules: Annotated[Path, typer.Option("--rules", help="Health rules.")] = DEFAULT_RULES,
+    rules: Annotated[
+        Path | None, typer.Option("--rules", help="Health rules, instead of those for such a log.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Replay the health rules over the log of any trainer. Exit code 3: a rule of level rollback or stop spoke."""

@@ -15,8 +15,10 @@ from rich.text import Text
 from components.config.judgement import RuleSettings
 from components.errors import EXIT_NO_CANDIDATE
 from components.health.monitor import GRAVE, replay, unjudged, worst
+from components.health.other_runs import judge_other
+from components.health.own_scale import FALL
 from components.health.readers import Log, read_log
-from components.health.rulebook import load_rules
+from components.health.rulebook import DEFAULT_RULES, LOG_RULES, load_rules
 from components.health.rules import compile_rule
 from components.health.summaries.markdown import plain
 from components.printing import printable
@@ -26,6 +28,8 @@ from flows.display.output import field
 LEVEL_STYLES = {"warn": "yellow", "intervene": "yellow", "rollback": "red", "stop": "red"}
 SHOWN = 3
 """Values of each signal that the table shows; ``--json`` has all that a verdict carries."""
+NAMED = 12
+"""Names that were not read, of which the first are shown."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,8 @@ class Audit:
             "last_step": steps[-1],
             "signals": seen(self.log),
             "remarks": self.log.remarks,
+            "unread": self.log.unread,
+            "proposal": self.log.proposal,
             "verdicts": [verdict.to_dict() for verdict in self.verdicts],
             "worst": worst(self.verdicts),
             "judged": self.judged,
@@ -72,19 +78,25 @@ class Audit:
         }
 
 
-def audit_log(path: Path, format: str, names: Path | None, rules: Path) -> Audit:
-    """Judge a log.
+def audit_log(path: Path, format: str, names: Path | None, rules: Path | None) -> Audit:
+    """Judge a log by these rules, or by those for what it is: a run of ours, or of another trainer.
 
     Raises:
         InputError: rules, mapping or log are not as they must be.
     """
-    book = load_rules(rules)
-    return judge(path, read_log(path, format, names), book)
+    book = None if rules is None else load_rules(rules)
+    log = read_log(path, format, names)
+    return judge(path, log, book or load_rules(DEFAULT_RULES if of_ours(log) else LOG_RULES))
+
+
+def of_ours(log: Log) -> bool:
+    """Whether the log is of a run of ours; what the callback writes has our names, too, but is not."""
+    return log.ours and not any(FALL in record.signals for record in log.records)
 
 
 def judge(path: Path, log: Log, rules: Mapping[str, RuleSettings]) -> Audit:
     """Replay the rules over what was read."""
-    verdicts = replay(rules, log.records)
+    verdicts = (replay if of_ours(log) else judge_other)(rules, log.records)
     triggered = {verdict.rule for verdict in verdicts}
     missing_signals = {name: signals for name, signals in unjudged(rules, log.records).items() if name not in triggered}
     needed = {
@@ -125,8 +137,21 @@ def show(console: Console, audit: Audit) -> None:
         Text(f"could judge {len(audit.judged)} rules: ", "bold") + field(", ".join(audit.judged) or "none", "not bold"),
         soft_wrap=True,
     )
+    _unread(console, audit.log)
     _rules(console, "too few steps for", [f"{name} (needs {count})" for name, count in audit.too_short.items()])
     _rules(console, "cannot judge", [f"{name} (no {', '.join(missing)})" for name, missing in audit.unjudged.items()])
+
+
+def _unread(console: Console, log: Log) -> None:
+    """Which numbers no rule looked at, and a mapping to begin with."""
+    if log.unread:
+        more = f" and {len(log.unread) - NAMED} more (--json has all)" if len(log.unread) > NAMED else ""
+        names = ", ".join(log.unread[:NAMED]) + more
+        console.print(Text(f"not read, {len(log.unread)} names: ", "bold") + field(names, "not bold"), soft_wrap=True)
+    if log.proposal:
+        console.print(Text("look this over, save it, and give it to --names, to have more of it judged:", "bold"))
+        for line in log.proposal.splitlines():
+            console.print(field(f"  {line}"), soft_wrap=True)
 
 
 def _verdicts(verdicts: list[Verdict]) -> Table:

@@ -14,7 +14,7 @@ from tests.hostile.cases import Case, End, chosen, sample, seeded
 from tests.hostile.ground import written
 from tests.hostile.mutations import VALUES, broken, json_texts, replacements, reshaped
 
-FORMATS = ("auto", "trl", "verl", "prime-rl", "jsonl")
+FORMATS = ("auto", "trl", "verl", "prime-rl", "openrlhf", "nemo-rl", "slime", "jsonl")
 HISTORY: list[dict[str, Any]] = [
     {"step": n, "epoch": n / 10, "loss": 0.1, "reward": 0.5, "kl": 0.01 * n, "entropy": 1.0, "grad_norm": 0.3}
     for n in range(1, 12)
@@ -24,7 +24,12 @@ LINES = "".join(json.dumps(row) + "\n" for row in HISTORY)
 VERL = "".join(
     f"step:{n} - actor/entropy:{9 / (n + 1):.3f} - actor/grad_norm:0.3 - critic/rewards/mean:0.5\n" for n in range(9)
 )
+PRINTED = "".join(f"{{'loss': 0.1, 'reward': '{n / 9:.2f}', 'kl': nan, 'epoch': 0.1}}\n" for n in range(9))
+NEMO = "".join(f"=== Step {n}/9 ===\n  • Loss: 0.1\n  • Avg Reward: 0.5\n" for n in range(1, 9))
 PRIME = "".join(f"10:00:0{n} SUCCESS Step {n} | Time: 9.1s | Reward: 0.5 | Entropy: 0.3\n" for n in range(9))
+FORMS = {
+    "trl": json.dumps(STATE), "jsonl": LINES, "verl": VERL, "prime-rl": PRIME, "openrlhf": PRINTED, "nemo-rl": NEMO,
+}  # fmt: skip
 TEXTS = {
     **json_texts(),
     "no-steps": '{"loss": 1}\n' * 20,
@@ -49,6 +54,12 @@ TEXTS = {
     "console-bars": "|" * 200_000 + "\n",
     "console-numbers": "step:1 - a:" + "1" * 100_000 + "\n",
     "console-dots": "step:1 - a:" + "1." * 50_000 + "\n",
+    "dictionary-open": "{'loss': 0.1, " * 50_000,
+    "dictionary-quotes": "{'" + "'" * 300_000 + "\n",
+    "dictionary-numbers": "{'loss': " + "1" * 100_000 + "}\n",
+    "dictionary-names": "{'" + "x" * 300_000 + "': 1}\n",
+    "dictionary-code": "{'loss': __import__('os').system('true'), 'reward': 1}\n" * 9,
+    "headings": "=== Step 1/2 ===\n" * 20_000 + "  • " + "a" * 100_000 + ": 1\n",
     "escapes": "\x1b[31mstep:1\x1b[0m - a:1\n" * 20,
     "returns": LINES.replace("\n", "\r"),
     "windows": LINES.replace("\n", "\r\n"),
@@ -135,7 +146,7 @@ def cases() -> Iterator[Case]:
     for name, value in VALUES.items():
         rows = [{**row, "loss": value} for row in HISTORY]
         yield audited(f"every-loss-{name}", {**STATE, "log_history": rows})
-    for format, text in (("trl", json.dumps(STATE)), ("jsonl", LINES), ("verl", VERL), ("prime-rl", PRIME)):
+    for format, text in FORMS.items():
         for name, data in broken(text.encode(), seeded(format), 30):
             yield audited(f"{format}-{name}", data, format if name.startswith("f") else "auto")
     for name, tree in (*replacements(MAPPING, seeded("names"), 1), *reshaped(MAPPING, seeded("names"), 20)):

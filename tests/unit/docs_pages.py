@@ -79,7 +79,7 @@ def problem(words: list[str]) -> str:
             return f"no command {words[0]!r}"
         command, words = command.commands[words[0]], words[1:]
     known = options(command)
-    unknown = [word for word in words if word.startswith("-") and word.partition("=")[0] not in known]
+    unknown = [word for word in words if word.startswith("-") and word != "-" and word.partition("=")[0] not in known]
     return f"{command.name} has no {', '.join(unknown)}" if unknown else ""
 
 

@@ -15,7 +15,7 @@ from components.config.judgement import HealthSettings, RuleSettings
 from components.errors import InputError
 from components.files import write_json, write_jsonl
 from components.health.monitor import replay
-from components.health.rulebook import DEFAULT_RULES, load_rules
+from components.health.rulebook import DEFAULT_RULES, LOG_RULES, load_rules
 from components.layout import Layout
 from components.types import StepRecord
 from flows.cli import app, main
@@ -64,7 +64,7 @@ def test_the_exit_code_says_whether_a_grave_rule_spoke(tmp_path, entropies, code
 def test_it_prints_what_was_read_the_verdicts_with_evidence_and_who_could_not_judge(tmp_path):
     _, output = run("audit", log(tmp_path, *LOW), "--rules", rules(tmp_path))
     for expected in (
-        "TRL GRPOTrainer (1.16), 3 steps from 1 to 3",
+        "TRL GRPOTrainer (0.12 to 1.16), 3 steps from 1 to 3",
         "low entropy [entropy < 0.5, 2 steps in a row]",
         "entropy 1, 0.25, 0.125",
         "could judge 2 rules: low, broken",
@@ -123,6 +123,45 @@ def test_an_audit_of_our_own_records_goes_back_where_the_run_was_rolled_back(tmp
     found = audit_log(tmp_path / "records.jsonl", "auto", None, rules(tmp_path, falls))
     assert [(verdict.rule, verdict.step) for verdict in found.verdicts] == [("falls", 3), ("least", 3)]
     assert found.verdicts == replay(book, records)
+
+
+ROW = {"reward": 0.5, "kl_ref": 0.1, "entropy": 1.0, "loss": 0.1, "grad_norm": 0.3}
+
+
+@pytest.mark.parametrize(
+    ("row", "shipped"),
+    [
+        ({"reward": 0.5, "kl": 0.1, "completion_length": 9.0, "loss": 0.1}, LOG_RULES),
+        (ROW, DEFAULT_RULES),
+        ({**ROW, "reward_fall": 0.0, "reward_lost": 0.0}, LOG_RULES),  # what the callback writes
+    ],
+    ids=["another trainer's", "ours", "the callback's"],
+)
+def test_the_rules_are_those_for_such_a_log_where_none_are_named(tmp_path, row, shipped):
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps({"step": n, **row}) + "\n" for n in range(3)))
+    found = audit_log(path, "auto", None, None)
+    assert {*found.judged, *found.unjudged, *found.too_short} == set(load_rules(shipped))
+
+
+def test_a_collapse_of_a_reward_of_unknown_scale_ends_with_3_though_no_accuracy_is_mapped(tmp_path):
+    path = tmp_path / "log.jsonl"
+    rewards = [30.0 + step % 7 if step < 100 else 0.0 for step in range(200)]
+    rows = ({"step": n, "reward": value, "rewards/mine": value, "kl": 0.1} for n, value in enumerate(rewards))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, output = run("audit", path)
+    assert (code, output.count("reward_collapse  ")) == (3, 1), output
+
+
+def test_what_was_not_read_is_printed_with_a_mapping_to_paste(tmp_path):
+    path = tmp_path / "log.jsonl"
+    row = {"reward": 0.5, "kl": 0.1, "loss": 1.0, "rewards/correct/mean": 0.5, "agent/vf_loss": 0.2, "odd": 1}
+    path.write_text("".join(json.dumps({"step": n, **row}) + "\n" for n in range(3)))
+    output = run("audit", path, "--rules", rules(tmp_path))[1]
+    assert "not read, 2 names: agent/vf_loss, odd" in output
+    assert "value_loss: agent/vf_loss" in output
+    found = json.loads(run("audit", path, "--rules", rules(tmp_path), "--json")[1])
+    assert found["unread"] == ["agent/vf_loss", "odd"] and "agent/vf_loss" in found["proposal"]
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:

@@ -16,6 +16,7 @@ from components.gate.checks.base import Answer, Check
 from components.gate.evidence import Evidence
 from components.health.falls import lost
 from components.health.monitor import GRAVE, replay, standing, unjudged
+from components.health.other_runs import judge_other
 from components.health.records import NOT_FINITE
 from components.health.responses import Ledger
 from components.health.responses.under_watch import UNDER_WATCH
@@ -52,7 +53,7 @@ def elsewhere(rules: Mapping[str, RuleSettings], records: Sequence[StepRecord]) 
     """Of a training that another trainer made: what its log shows is judged, and the rest is left to a person."""
     if odd := next((record for record in records if record.notes.get(NOT_FINITE)), None):
         return "fail", f"{', '.join(odd.notes[NOT_FINITE])} not finite in the log at step {odd.step}"
-    spoke = replay(rules, records)
+    spoke = judge_other(rules, records)
     if grave := next((verdict for verdict in spoke if verdict.level in GRAVE), None):
         return "fail", f"{grave.rule} says {grave.level} at step {grave.step}: {grave.reason}"
     missing = unjudged(rules, records)

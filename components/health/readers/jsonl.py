@@ -7,7 +7,9 @@ from typing import Any
 from components.health.readers.numbers import as_step, json_object
 from components.health.readers.steps import Row
 
-STEP_NAMES = ("step", "_step", "global_step")
+STEP_NAMES = ("step", "_step", "global_step", "train/global_step", "train/step", "rollout/step")
+OF_ALL = "global_step/max_steps"
+"""ms-swift's step: ``12/400``."""
 NESTED = ("signals", "data")
 
 
@@ -18,8 +20,8 @@ def row(line: str) -> Row | None:
 
 def row_of(found: dict[str, Any]) -> Row | None:
     """The row that an object is: its step, and all its other values."""
-    key = next((name for name in STEP_NAMES if name in found), None)
-    step = None if key is None else as_step(found[key])
+    key = next((name for name in (*STEP_NAMES, OF_ALL) if name in found), None)
+    step = _of_all(found[key]) if key == OF_ALL else as_step(found[key]) if key else None
     if step is None:
         return None
     inner = next((found[name] for name in NESTED if isinstance(found.get(name), dict)), None)
@@ -27,3 +29,8 @@ def row_of(found: dict[str, Any]) -> Row | None:
         return Row(step, {name: value for name, value in found.items() if name != key})
     notes = found.get("notes")
     return Row(step, inner, as_step(notes.get("rolled_back_to")) if isinstance(notes, dict) else None)
+
+
+def _of_all(value: Any) -> int | None:
+    number = str(value).partition("/")[0]
+    return as_step(int(number)) if number.isascii() and number.isdigit() and len(number) < 16 else None

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from components.errors import InputError
-from components.health.readers import jsonl, prime_rl, trl, verl
+from components.health.own_scale import on_own_scale
+from components.health.readers import dicts, jsonl, nemo_rl, prime_rl, trl, verl
 from components.health.readers.doubts import doubts
 from components.health.readers.lines import lines, read_head
 from components.health.readers.names import NAMES_FOLDER, Names, load_names, own_names
+from components.health.readers.proposals import propose
 from components.health.readers.steps import Row, Steps
 from components.types import StepRecord
 
-READERS: dict[str, Callable[[str], Row | None]] = {
-    "trl": jsonl.row,
-    "verl": verl.row,
-    "prime-rl": prime_rl.row,
-    "jsonl": jsonl.row,
-}
-"""What makes a row of a line, by the name of the format."""
+Read = Callable[[str], Row | None]
 
+
+def _json_or_printed(line: str) -> Row | None:
+    return jsonl.row(line) or dicts.row(line)
+
+
+READERS: dict[str, Callable[[], Read]] = {
+    "trl": lambda: _json_or_printed,
+    "verl": lambda: verl.row,
+    "prime-rl": lambda: prime_rl.row,
+    "openrlhf": lambda: _json_or_printed,
+    "nemo-rl": nemo_rl.reader,
+    "slime": lambda: _json_or_printed,
+    "jsonl": lambda: jsonl.row,
+}
+"""What makes a row of a line, by the name of the format; a new one for each log."""
+
+PRINTED = "printed"
+"""A form that several trainers share; its names tell which."""
 SAMPLE = 200
 """Rows by whose names a format is recognised."""
 
@@ -31,12 +45,19 @@ _NAME_IT = f"name the format: --format {'|'.join(READERS)}"
 
 @dataclass(frozen=True)
 class Log:
-    """What a file holds: its format, whose names it uses, a record a step, and what was not as it should be."""
+    """What a file holds: its format, whose names it uses, a record a step, and what was not as it should be.
+
+    ``unread`` are the names of numbers that no signal comes from, ``proposal`` a mapping of some of them, to be looked
+    over and pasted; empty where there is nothing to propose. ``ours`` are logs with our own names.
+    """
 
     format: str
     trainer: str
     records: list[StepRecord]
     remarks: list[str]
+    unread: list[str]
+    proposal: str
+    ours: bool
 
 
 def read_log(path: Path, format: str = "auto", names: Path | None = None) -> Log:
@@ -60,12 +81,17 @@ def read_log(path: Path, format: str = "auto", names: Path | None = None) -> Log
         else:
             seen += 1
             steps.add(row)
-    records = steps.records()
+    records, unread_names = steps.records(), sorted(steps.unread)
     if not records:
-        raise _nothing(path, head, chosen, seen)
+        raise _nothing(path, head, chosen, seen, propose(chosen, unread_names, ()))
+    ours = chosen == "jsonl" and names is None
+    if not ours:
+        records = list(on_own_scale(records))
     if unread:
         remarks.append(f"lines passed over, which are no metrics of {chosen}: {unread}")
-    return Log(chosen, mapping.trainer or chosen, records, [*steps.remarks(), *doubts(records), *remarks])
+    proposal = "" if ours else propose(chosen, unread_names, {name for record in records for name in record.signals})
+    said = [*steps.remarks(), *doubts(records), *remarks]
+    return Log(chosen, mapping.trainer or chosen, records, said, unread_names, proposal, ours)
 
 
 def _rows(path: Path, head: str, format: str, remarks: list[str]) -> Iterator[Row | None]:
@@ -73,9 +99,10 @@ def _rows(path: Path, head: str, format: str, remarks: list[str]) -> Iterator[Ro
     if format == "trl" and trl.is_document(head):
         yield from trl.document(path)
         return
+    read = READERS[format]()
     for line, ended in lines(path):
         if ended or jsonl.row(line) is not None:
-            yield READERS[format](line)
+            yield read(line)
         else:
             remarks.append("the last line is cut off and was left out")
 
@@ -93,28 +120,43 @@ def detect(path: Path, head: str) -> str:
     """
     if trl.is_document(head):
         return "trl"
-    found = list(islice(_recognised(path), SAMPLE))
-    consoles = [name for name, _ in found if name != "jsonl"]
-    if consoles:
-        return consoles[0]
+    found = list(islice(recognised(line for line, _ in lines(path)), SAMPLE))
     if not found:
-        how = f"{_NAME_IT}; known are trainer_state.json, the consoles of verl and prime-rl, and JSON lines with a step"
+        how = f"{_NAME_IT}; known are trainer_state.json, what the trainers print, and JSON lines with a step"
         raise InputError("no line of it is a step in a known format", where=path, how=how)
+    return likeliest(found)[0]
+
+
+def likeliest(found: Sequence[tuple[str, Row]]) -> tuple[str, int]:
+    """The format of these lines, one at least, by their form and then by their names; and how many names it reads."""
     used = {name for _, row in found for name in row.values}
-    counts = {name: names_of(name).count(used) for name in ("jsonl", *READERS)}
-    return max(counts, key=lambda name: counts[name])
+    consoles = [name for name, _ in found if name in READERS and name != "jsonl"]
+    printed = any(name == PRINTED for name, _ in found)  # our own logs are not
+    tried = consoles[:1] or [name for name in ("jsonl", *READERS) if name != "jsonl" or not printed]
+    counts = {name: names_of(name).count(used) for name in tried}
+    best = max(counts, key=lambda name: counts[name])
+    return best, counts[best]
 
 
-def _recognised(path: Path) -> Iterator[tuple[str, Row]]:
-    """The lines that are a step, each with the format that its form shows; JSON is ``jsonl``."""
-    for line, _ in lines(path):
-        for name, reader in (("jsonl", jsonl.row), ("verl", verl.console_row), ("prime-rl", prime_rl.console_row)):
-            if row := reader(line):
-                yield name, row
-                break
+def recognised(lines: Iterable[str]) -> Iterator[tuple[str, Row]]:
+    """The lines that are a step, each with the format that its form shows."""
+    recognise = recogniser()
+    return (found for line in lines if (found := recognise(line)) is not None)
 
 
-def _nothing(path: Path, head: str, format: str, seen: int) -> InputError:
+def recogniser() -> Callable[[str], tuple[str, Row] | None]:
+    """What finds the form of one line after the other; JSON is ``jsonl``, a printed dictionary `PRINTED`."""
+    forms: tuple[tuple[str, Read], ...] = (
+        ("jsonl", jsonl.row),
+        ("verl", verl.console_row),
+        ("prime-rl", prime_rl.console_row),
+        (PRINTED, dicts.row),
+        ("nemo-rl", nemo_rl.console()),
+    )
+    return lambda line: next(((name, row) for name, reader in forms if (row := reader(line))), None)
+
+
+def _nothing(path: Path, head: str, format: str, seen: int, proposal: str) -> InputError:
     """Why there is nothing to judge: another format, no step, or no metric that is known."""
     try:
         other = detect(path, head)
@@ -123,6 +165,7 @@ def _nothing(path: Path, head: str, format: str, seen: int) -> InputError:
     if seen:
         what = f"{seen} rows read as {format}, and in them no metric that a rule could read"
         how = "map their names to ours: --names mapping.yaml; configs/health/names has examples"
+        how += f"; look this over to begin with:\n{proposal}" if proposal else ""
     else:
         what, how = f"no step in it as {format}", "wait until the trainer has logged a step"
     if other != format:

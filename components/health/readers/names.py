@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -71,9 +71,27 @@ class Names(Section):
     signals: dict[str, Metric] = Field(min_length=1, description="Our signal: their metric.")
 
     @cached_property
-    def _patterns(self) -> list[tuple[str, Metric, list[Pattern]]]:
+    def _metrics(self) -> list[Metric]:
+        return list(self.signals.values())
+
+    @cached_property
+    def _plain(self) -> dict[str, list[_Match]]:
+        """What each name without a star matches."""
+        found: dict[str, list[_Match]] = {}
+        for match, name in self._places():
+            if "*" not in name:
+                found.setdefault(name, []).append(match)
+        return found
+
+    @cached_property
+    def _starred(self) -> list[tuple[_Match, Pattern]]:
         """Raises ValueError for a name that is too long for a pattern."""
-        return [(ours, theirs, [_pattern(name) for name in theirs.name]) for ours, theirs in self.signals.items()]
+        return [(match, _pattern(name)) for match, name in self._places() if "*" in name]
+
+    def _places(self) -> Iterator[tuple[_Match, str]]:
+        for place, (ours, theirs) in enumerate(self.signals.items()):
+            for choice, name in enumerate(theirs.name):
+                yield _Match(place, choice, ours), name
 
     @cached_property
     def _known(self) -> dict[str, list[_Match]]:
@@ -82,12 +100,12 @@ class Names(Section):
     def _matches(self, name: str) -> list[_Match]:
         """What a metric of theirs matches. Looked up once a name: a log has few names, and very many of each."""
         if name not in self._known:
-            self._known[name] = [
-                _Match(place, choice, _signal(ours, parts))
-                for place, (ours, _, patterns) in enumerate(self._patterns)
-                for choice, pattern in enumerate(patterns)
+            starred = [
+                match._replace(signal=_signal(match.signal, parts))
+                for match, pattern in self._starred
                 if (parts := pattern.search(name)) is not None
             ]
+            self._known[name] = self._plain.get(name, []) + starred
         return self._known[name]
 
     def reads(self, name: str) -> bool:
@@ -122,7 +140,7 @@ class Names(Section):
             for place, choice, signal in self._matches(name):
                 number = _no_number(signal) if value is None else as_number(value)
                 if number is not None:
-                    converted = self._patterns[place][1].convert(number)
+                    converted = self._metrics[place].convert(number)
                     found.setdefault((place, choice), {}).setdefault(signal, []).append(converted)
         return found
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -13,11 +13,14 @@ from components.health.readers.names import Names
 from components.health.readers.numbers import as_number
 from components.types import StepRecord
 
+PLACES = frozenset({"epoch", "step", "_step", "global_step", "_timestamp", "_runtime", "timestamp", "time"})
+"""Numbers that say where or when a row belongs."""
+
 
 class Row(NamedTuple):
-    """What one line says of a step, by the trainer's names."""
+    """What one line says of a step, by the trainer's names. ``step`` is None where a console prints none."""
 
-    step: int
+    step: int | None
     values: dict[str, Any]
     rolled_back_to: int | None = None
     """Of our own records: the step to which the monitor goes back with the run."""
@@ -39,33 +42,55 @@ class Steps:
         self._again: list[int] = []
         self._back: dict[int, int] = {}
         self._texts: list[tuple[int, str, Any]] = []
+        self._counted = 0
+        self.unread: set[str] = set()
+        """Names of numbers that no signal comes from."""
+        self.voided: int | None = None
+        """For who follows a live log: the lowest step that was taken back since this was last set to None."""
 
     def add(self, row: Row) -> None:
-        """Take in one row; metrics that no signal comes from are left out."""
+        """Take in one row; metrics that no signal comes from are left out. A row without a step is the next one, but
+        an evaluation belongs to the present one."""
         values = {sys.intern(name): value for name, value in row.values.items() if self._names.reads(name)}
-        self._texts += [(row.step, n, v) for n, v in values.items() if v is not None and as_number(v) is None]
-        if not values:
-            return
-        if self._steps.get(row.step, {}).keys() & values.keys():
+        others = row.values.keys() - values.keys() - self.unread - PLACES
+        self.unread |= {name for name in others if as_number(row.values[name]) is not None}
+        if values and row.step is None:
+            self._counted += not all(name.startswith("eval_") for name in values)
+            row = row._replace(step=self._counted)
+        if values and row.step is not None:
+            self._take(row.step, row, values)
+
+    def _take(self, step: int, row: Row, values: dict[str, Any]) -> None:
+        self._texts += [(step, n, v) for n, v in values.items() if v is not None and as_number(v) is None]
+        if self._steps.get(step, {}).keys() & values.keys():
             latest = self._order[-1]
-            if row.step < latest:
-                self._resumed.append((row.step, latest))
+            if step < latest:
+                self._resumed.append((step, latest))
             else:
-                self._again.append(row.step)
-            self._forget_from(row.step)
-        if row.step not in self._steps:
-            insort(self._order, row.step)
-        self._steps.setdefault(row.step, {}).update(values)
+                self._again.append(step)
+            self._forget_from(step)
+        if step not in self._steps:
+            insort(self._order, step)
+        self._steps.setdefault(step, {}).update(values)
         if row.rolled_back_to is not None:
-            self._back[row.step] = row.rolled_back_to
+            self._back[step] = row.rolled_back_to
 
     def _forget_from(self, step: int) -> None:
         """Drop a step and all later ones. A step is dropped as often as it was added, so all of it is linear."""
         at = bisect_left(self._order, step)
+        self.voided = step if self.voided is None else min(step, self.voided)
         for gone in self._order[at:]:
             del self._steps[gone]
             self._back.pop(gone, None)
         del self._order[at:]
+
+    def known(self, step: int) -> Collection[str]:
+        """The names that a step has by now."""
+        return self._steps.get(step, {}).keys()
+
+    def after(self, step: int) -> list[StepRecord]:
+        """The steps after one, in order."""
+        return [self._record(one, self._steps[one]) for one in self._order[bisect_right(self._order, step) :]]
 
     def records(self) -> list[StepRecord]:
         """The steps in order. The policy has as many steps behind it as their number says."""
@@ -81,6 +106,8 @@ class Steps:
             yield f"resumed: the log goes back from step {latest} to {step}; what it said of those steps before is void"
         if self._again:
             yield f"steps said again, of which the later row counts: {len(self._again)}, the first {self._again[0]}"
+        if self._counted:
+            yield "the console prints no step: its entries are counted"
         if self._texts:
             step, name, value = self._texts[0]
             first = f"the first {name} in step {step}, {value!r:.60}"

@@ -188,6 +188,15 @@ SIGNALS: dict[str, Signal] = {
     "mismatch_explained": Signal(
         "nats/token", 0, _INF, "free", "learner", "mismatch_k3 that the number formats of sampler and learner explain"
     ),
+    "reward_fall": Signal(
+        "nats",
+        -_INF,
+        _INF,
+        "free",
+        "run",
+        "of another trainer's log: evidence that the reward fell below its best (2203.03532)",
+    ),
+    "reward_lost": Signal("share", 0, 1, "free", "run", "of another trainer's log: of its best reward, gone by now"),
     "mismatch_times": Signal("ratio", 0, _INF, "free", "learner", "mismatch_k3 over what is usual at most in this run"),
     "batch_torn": Signal("0 or 1", 0, 1, "free", "learner", "the batch that came to the learner is not the one built"),
     "weights_moved": Signal("count", 0, _INF, "free", "learner", "tensors that changed between two updates"),
