@@ -12,7 +12,6 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 from components.config import Settings, load
@@ -108,16 +107,16 @@ def prepare_environment(settings: Settings) -> None:
 def execute(stage: str, settings: Settings, layout: Layout) -> None:
     """Run the stage here, or hand it to the launcher and wait for its end."""
     check_stages(settings, [stage], starts_from(stage, settings, layout))
-    if stage not in launched(settings) or is_ranked(os.environ):  # a rank has been launched
-        run_stage(stage, settings, layout)
-        if is_ranked(os.environ) and stage in RANKED:
-            from components.learner.group import dismiss  # loads torch
-
-            dismiss()
-        return
     kind = settings.launch.kind
-    with nullcontext() if kind == "inline" else working(f"waiting for the job (launch.kind {kind})"):
-        LAUNCHERS[kind]().run(Job(stage, settings, layout.root))
+    if kind != "inline" and stage in launched(settings) and not is_ranked(os.environ):  # a rank has been launched
+        with working(f"waiting for the job (launch.kind {kind})"):
+            LAUNCHERS[kind]().run(Job(stage, settings, layout.root))
+        return
+    run_stage(stage, settings, layout)
+    if is_ranked(os.environ) and stage in RANKED:
+        from components.learner.group import dismiss  # loads torch
+
+        dismiss()
 
 
 def starts_from(stage: str, settings: Settings, layout: Layout) -> Path:

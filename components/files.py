@@ -65,7 +65,7 @@ def fsync_directory(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def flushed(path: Path, data: bytes) -> Iterator[str]:
+def flushed(path: Path, data: bytes, mode: int = 0o644) -> Iterator[str]:
     """``data``, safe on the disk, under a temporary name next to ``path``; the block gives it its place there.
 
     Whatever the block has done to names survives a power cut afterwards, and the temporary one is gone.
@@ -78,7 +78,7 @@ def flushed(path: Path, data: bytes) -> Iterator[str]:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(name, 0o644)
+            os.chmod(name, mode)
             yield name
         finally:
             Path(name).unlink(missing_ok=True)

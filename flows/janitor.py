@@ -5,6 +5,7 @@ Safe at any time, next to any other command; running runs are not touched.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -38,6 +39,6 @@ def janitor(keep_days: Days = 0, namespace: Namespace = "") -> list[dict[str, st
     actions = clean(project_root(Path.cwd()), keep_days, api, namespace)
     for action in actions:
         get_run_logger().info("%s %s: %s, %s", action.kind, action.what, action.done, action.why)
-    rows = [action.to_dict() for action in actions]
+    rows = [asdict(action) for action in actions]
     create_table_artifact(rows, key=KEY, description=f"{len(rows)} cleanup actions")
     return rows

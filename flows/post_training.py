@@ -28,7 +28,6 @@ from components.registry import propose
 from components.stages import wanted
 from components.types import GateCheck
 from components.working import working
-from flows.budget.artifact import publish_estimate
 from flows.budget.estimate import begin
 from flows.budget.work import located
 from flows.governance.registry import project_store
@@ -37,14 +36,12 @@ from flows.host.git import project_root
 from flows.prefect_runtime import events
 from flows.prefect_runtime.states import completed_as, expected_failures, value
 from flows.recording import recorded
-from flows.recording.lineage import trace
-from flows.recording.starters import note_starter
-from flows.run.outcome import Outcome
+from flows.recording.lineage import note_starter, trace
 from flows.run.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
 from flows.run.resumption import note_flow_run, refuse_with_resume, reopen, run_of_flow_run
 from flows.run.stages import StageResult, execute, reproduce
-from flows.run.workspace import Workspace, locate
-from flows.watching.artifacts import publish
+from flows.run.workspace import Outcome, Workspace, locate
+from flows.watching.artifacts import publish, publish_estimate
 from flows.watching.execution import executing
 from flows.watching.watcher import watched
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,12 @@ from prefect.artifacts import create_markdown_artifact
 
 from components.errors import EXIT_NO_CANDIDATE, EvenkeelError
 from components.health.summaries.markdown import plain
+from flows.display.output import markdown_table
 from flows.host.git import project_root
 from flows.post_training import run_stage
-from flows.prefect_runtime.states import expected_failures, value
+from flows.prefect_runtime.states import expected_failures
 from flows.recording.comparison import Comparison
 from flows.recording.reproduction import checked_out, reproduce_run
-from flows.run.stages import StageResult
-from flows.run.workspace import Workspace
 
 ARTIFACT = "reproduction"
 SHOWN = 200
@@ -39,17 +39,12 @@ def reproduce(run_id: str) -> dict[str, Any]:
     """
     say = get_run_logger().info
     with checked_out(project_root(Path.cwd()), run_id, wait=say) as reproduction:
-        found = reproduce_run(reproduction, stage_task)
+        found = reproduce_run(reproduction, partial(run_stage, force=True))
     create_markdown_artifact(as_markdown(found), key=ARTIFACT, description=f"Reproduction of {found.run_id}")
     if not found.equal:
         raise Differs(f"{found.run_id} came out differently: {len(found.differences)} differences", where=run_id)
     say("%s came out as recorded", found.run_id)
     return found.to_dict()
-
-
-def stage_task(workspace: Workspace, stage: str) -> StageResult:
-    """The stage as a task of its own."""
-    return value(run_stage(workspace, stage, True))
 
 
 def as_markdown(found: Comparison) -> str:
@@ -58,11 +53,8 @@ def as_markdown(found: Comparison) -> str:
     lines = [f"# Reproduction of {found.run_id}", "", f"Commit `{found.commit[:12]}`, {compared}.", ""]
     if found.equal:
         return "\n".join([*lines, "**Everything came out as recorded.**", ""])
-    lines += ["| stage | output or metric | recorded | found |", "| --- | --- | --- | --- |"]
-    lines += [
-        f"| {plain(one.stage)} | {plain(one.what)} | {plain(one.recorded)} | {plain(one.found)} |"
-        for one in found.differences[:SHOWN]
-    ]
+    rows = [(one.stage, one.what, one.recorded, one.found) for one in found.differences[:SHOWN]]
+    lines.append(markdown_table(("stage", "output or metric", "recorded", "found"), rows))
     if found.machine:
         lines += ["", "What is different about this machine:", "", *(f"- {plain(line)}" for line in found.machine)]
     return "\n".join([*lines, ""])

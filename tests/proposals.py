@@ -119,7 +119,7 @@ def write_lock(layout: Layout) -> None:
         name: {"cmd": name, "outs": [{"path": path} for path in OUTS.get(name, ())]} for name in PIPELINE
     }
     layout.lock.write_text(yaml.safe_dump({"schema": "2.0", "stages": stages}))
-    found = outputs(layout.root, layout.lock)
+    found = outputs(layout.root)
     for stage in stages.values():
         for out in stage["outs"]:
             out["md5"] = found[out["path"]]
@@ -142,7 +142,7 @@ def lineage(layout: Layout, **other: Any) -> dict[str, Any]:
         "code_sha256": "4" * 64,
         "packages_sha256": "5" * 64,
         "checkpoint_sha256": sha256_tree(layout.train_checkpoint),
-        "outputs": outputs(layout.root, layout.lock),
+        "outputs": outputs(layout.root),
         **other,
     }
 

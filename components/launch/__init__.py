@@ -1,7 +1,6 @@
-"""Where the training stage runs.
+"""Where the training stage runs, if not in this process (``launch.kind: inline``).
 
-- `base` — `Launcher`, `Job`, `JobStatus`: submit, look, read the log, cancel
-- `inline` — in this process
+- `base` — `Launcher`, `Job`, `JobStatus`: submit, look, wait, cancel
 - `processes` — in a process of its own on this machine
 - `kubernetes` — in pods of a cluster
 """
@@ -9,7 +8,6 @@
 from collections.abc import Callable
 
 from components.launch.base import Job, JobFailed, JobStatus, Launcher
-from components.launch.inline import InlineLauncher
 from components.launch.processes import ProcessLauncher
 
 
@@ -19,11 +17,7 @@ def _kubernetes() -> Launcher:
     return KubernetesLauncher()
 
 
-LAUNCHERS: dict[str, Callable[[], Launcher]] = {
-    "inline": InlineLauncher,
-    "processes": ProcessLauncher,
-    "kubernetes": _kubernetes,
-}
+LAUNCHERS: dict[str, Callable[[], Launcher]] = {"processes": ProcessLauncher, "kubernetes": _kubernetes}
 """Names as in ``launch.kind``."""
 
 __all__ = ["LAUNCHERS", "Job", "JobFailed", "JobStatus", "Launcher"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -55,10 +54,6 @@ class Launcher(ABC):
     @abstractmethod
     def status(self, job_id: str) -> JobStatus:
         """The present state, from what can be observed now and nothing else."""
-
-    @abstractmethod
-    def logs(self, job_id: str) -> Iterator[str]:
-        """The lines written so far."""
 
     @abstractmethod
     def cancel(self, job_id: str) -> None:

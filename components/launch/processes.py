@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from components.config import Settings, dump
@@ -20,8 +19,7 @@ from components.files import write_text
 from components.launch.base import Job, JobStatus, Launcher
 from components.layout import Layout
 from components.processes import Child, free_port
-from components.processes.environments import RANK_LOGS
-from components.processes.ports import LOOPBACK
+from components.processes.environments import LOOPBACK, RANK_LOGS
 from components.progress import PROGRESS_VARIABLE, relayed
 from components.status import clear_status, read_status
 
@@ -71,11 +69,6 @@ class ProcessLauncher(Launcher):
         # Whoever reads this knows of the log of the process that waits, and of no other.
         log = "" if said.exit_code == EXIT_NO_CANDIDATE else f"\n  its own log: {child.log.absolute()}"
         return JobStatus("failed", said.exit_code, said.message + log)
-
-    def logs(self, job_id: str) -> Iterator[str]:
-        _, child = self._jobs[job_id]
-        with child.log.open(encoding="utf-8", errors="replace") as lines:
-            yield from (line.rstrip("\n") for line in lines)
 
     def wait(self, job_id: str, poll: float = 1.0) -> JobStatus:
         """As `Launcher.wait`; what the stage says of its progress in its log is reported here."""

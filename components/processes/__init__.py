@@ -4,15 +4,12 @@
 - `torchrun` — starts the ranks of this machine; `ranked` — what it leaves in their environment
 - `guardian` — stands between a run and its child, so that nothing outlives a run that is killed
 - `stopping` — a request to stop, and where it takes effect
-- `living` — whether one lives
-- `owner` — whose a folder on shared ground is
-- `environments` — where the Python with vLLM is, and what variables are called
+- `living` — whether one lives, and whose a folder on shared ground is
+- `environments` — where the Python with vLLM is, what variables are called, and a loopback port that is free
 - `vllm_server` — the command line and the environment of a server, here or in a pod
-- `ports` — a loopback port that is free
 """
 
 from components.processes.child import Child
-from components.processes.environments import vllm_python
-from components.processes.ports import free_port
+from components.processes.environments import free_port, vllm_python
 
 __all__ = ["Child", "free_port", "vllm_python"]

@@ -34,7 +34,10 @@ class Child:
 
     Args:
         name: what people call it, as in ``rollout-0``.
-        env: set over this process's own environment.
+        env: set over ``base``.
+        base: the environment otherwise; None: this process's own.
+        grace: seconds between asking it to end and killing it.
+        group: its process group receives SIGTERM with it, and what left that group receives none.
     """
 
     def __init__(
@@ -44,8 +47,10 @@ class Child:
         *,
         log: Path,
         env: Mapping[str, str] | None = None,
+        base: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         grace: float = GRACE,
+        group: bool = False,
     ) -> None:
         self.name, self.log, self._grace = name, log, grace
         with os_errors("write", log):
@@ -53,11 +58,11 @@ class Child:
             output = log.open("ab")
         with output:
             self._guardian = subprocess.Popen(
-                [sys.executable, "-P", str(GUARDIAN), str(grace), *command],
+                [sys.executable, "-P", str(GUARDIAN), str(grace), "group" if group else "command", *command],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
-                env={**without_rank(os.environ), **(env or {})},
+                env={**without_rank(os.environ if base is None else base), **(env or {})},
                 cwd=cwd,
                 start_new_session=True,  # a Ctrl-C in the terminal is the run's to deal with
             )
@@ -86,10 +91,24 @@ class Child:
     def alive(self) -> bool:
         return self.exit_code is None
 
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, once it has ended.
+
+        Raises:
+            TimeoutExpired: it has not ended within ``timeout`` seconds.
+        """
+        began = time.monotonic()
+        while (code := self.exit_code) is None:
+            if timeout is not None and time.monotonic() - began > timeout:
+                raise subprocess.TimeoutExpired(self.name, timeout)
+            time.sleep(POLL)
+        return code
+
     def stop(self) -> None:
         """End the command and all that it started; returns when they are gone. One that has ended stays as it is.
 
-        Only where somebody kills the guardian itself, what left its process group is not found any more.
+        An exception meanwhile, such as a second Ctrl-C, ends the politeness and not the ending. Only where somebody
+        kills the guardian itself, what left its process group is not found any more.
         """
         if self.alive:
             self._guardian.terminate()  # as well as the end of its input, which a fork of this process may hold open
@@ -97,13 +116,15 @@ class Child:
             with contextlib.suppress(BrokenPipeError):
                 self._guardian.stdin.close()
         give_up = time.monotonic() + self._grace + GRACE
-        while self.alive and time.monotonic() < give_up:
-            time.sleep(POLL)
-        if self.alive:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                kill_descendants(psutil.Process(self.pid))
-            self._guardian.kill()
-            self._guardian.wait()
+        try:
+            while self.alive and time.monotonic() < give_up:
+                time.sleep(POLL)
+        finally:
+            if self.alive:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    kill_descendants(psutil.Process(self.pid))
+                self._guardian.kill()
+                self._guardian.wait()
 
     def _guardian_was_killed(self) -> bool:
         """Whether a signal ended the guardian, which is not reaped by looking."""

@@ -1,13 +1,15 @@
-"""What a run takes from its surroundings: the environment of vLLM, and what variables are called."""
+"""What a run takes from its surroundings: the environment of vLLM, what variables are called, and a free port."""
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 from components.errors import InputError
 
+LOOPBACK = "127.0.0.1"
 ENVIRONMENT = ".venv-vllm"
 TORCH_AND_VLLM = "import importlib.util, sys, torch; importlib.util.find_spec('vllm') or sys.exit('it has no vLLM')"
 """Loads torch, where builds that do not fit the machine show, and no vLLM, which takes long."""
@@ -65,3 +67,12 @@ def check_vllm_python(python: Path) -> None:
     problem = problem_of(python)
     if problem:
         raise InputError(f"the environment with vLLM does not work: {problem}", where=python, how=REBUILD)
+
+
+def free_port() -> int:
+    """A port that no process listens on at this moment. Another process may take it before it is used: who uses it must
+    notice that, and may choose another one."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,9 +1,9 @@
 """Runs one command and ends it, with everything that it started, when the run that started it is gone.
 
-``python guardian.py GRACE COMMAND...`` needs nothing else of this project. The run holds the other end of the standard
-input. It may die of anything, a SIGKILL included; then the input ends, or the guardian has another parent. What the
-command started in sessions of its own stays below the guardian, which is a subreaper (Linux). Exits with the command's
-own code, 128 plus the number of the signal that ended it, as a shell does.
+``python guardian.py GRACE command|group COMMAND...`` needs nothing else of this project. The run holds the other end of
+the standard input. It may die of anything, a SIGKILL included; then the input ends, or the guardian has another parent.
+What the command started in sessions of its own stays below the guardian, which is a subreaper (Linux). Exits with the
+command's own code, 128 plus the number of the signal that ended it, as a shell does.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ LEFT = 1.0
 """Seconds that what the command has left has in any case."""
 
 
-def guard(command: Sequence[str], grace: float) -> int:
-    """Run ``command`` until it ends or is no longer wanted; returns the exit code."""
+def guard(command: Sequence[str], grace: float, *, group: bool) -> int:
+    """Run ``command`` until it ends or is no longer wanted; returns the exit code. ``group``: see `end_all`."""
     libc, run = ctypes.CDLL(None, use_errno=True), os.getppid()
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     received: list[int] = []
@@ -46,7 +46,7 @@ def guard(command: Sequence[str], grace: float) -> int:
         return 127
     while child.poll() is None and not received and os.getppid() == run and not _run_closed_stdin():
         pass
-    end_all(child, grace)
+    end_all(child, grace, group=group)
     code = child.wait()
     return 128 - code if code < 0 else code
 
@@ -57,16 +57,23 @@ def _run_closed_stdin() -> bool:
     return bool(readable) and not os.read(0, 1)
 
 
-def end_all(command: subprocess.Popen[bytes], grace: float) -> None:
-    """End the command, which knows best in which order to end what it has started, and then all descendants that are
-    left: politely, within ``grace``, and for good. Those that are orphaned meanwhile come here too."""
+def end_all(command: subprocess.Popen[bytes], grace: float, *, group: bool) -> None:
+    """End the command and all its descendants, those that are orphaned meanwhile included: politely, within ``grace``
+    seconds, and then for good.
+
+    The command is asked first, for it knows best in which order to end what it has started; then what is left. With
+    ``group`` its whole process group is asked at once, and nothing else.
+    """
     until = time.monotonic() + grace
     if command.poll() is None:
         _signal(psutil.Process(), signal.SIGCONT)  # one that is stopped could not die of a polite signal
-        command.terminate()
+        if group:
+            os.killpg(0, signal.SIGTERM)  # this process, which is in it, takes note of the signal and goes on
+        else:
+            command.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             command.wait(grace)
-    signalled = _signal(psutil.Process(), signal.SIGTERM)
+    signalled = _living(psutil.Process()) if group else _signal(psutil.Process(), signal.SIGTERM)
     psutil.wait_procs(signalled, timeout=max(LEFT, until - time.monotonic()))
     kill_descendants(psutil.Process())
 
@@ -77,8 +84,12 @@ def kill_descendants(process: psutil.Process) -> None:
         psutil.wait_procs(left, timeout=1)
 
 
+def _living(above: psutil.Process) -> list[psutil.Process]:
+    return [process for process in above.children(recursive=True) if not _ended(process)]
+
+
 def _signal(above: psutil.Process, number: signal.Signals) -> list[psutil.Process]:
-    living = [p for p in above.children(recursive=True) if not _ended(p)]
+    living = _living(above)
     for process in living:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(number)
@@ -94,4 +105,4 @@ def _ended(process: psutil.Process) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(guard(sys.argv[2:], float(sys.argv[1])))
+    sys.exit(guard(sys.argv[3:], float(sys.argv[1]), group=sys.argv[2] == "group"))

@@ -32,7 +32,8 @@ def without_rank(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def die_with_parent() -> None:
-    """Let the kernel end this process when torchrun dies of whatever: a rank has a session of its own (Linux)."""
+    """Let the kernel end this process when the one that started it is gone, whatever that died of (Linux): a rank with
+    torchrun, a flow run with its worker."""
     if sys.platform == "linux":
         parent = os.getppid()
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -6,5 +6,5 @@
 - `history` — `.state/history.jsonl` of the project: what executed stages took
 - `estimate` — time and GPU-hours of a run: from the same settings before, from others scaled by work, or a rough guess
 - `spending` — what a run has taken so far, all attempts together, and the limit on it
-- `telling` — an estimate as a table, a line, or Markdown; `artifact` — in the Prefect UI
+- `display` — an estimate as a table, a line, or Markdown
 """

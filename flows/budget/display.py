@@ -9,6 +9,7 @@ from rich.table import Table
 
 from flows.budget.estimate import Estimate, StageEstimate, exceeded
 from flows.budget.spending import HOUR
+from flows.display.output import markdown_table
 from flows.run.workspace import Workspace
 
 
@@ -60,24 +61,16 @@ def known_from(stage: StageEstimate) -> str:
 def markdown(workspace: Workspace, found: Estimate) -> str:
     """The same for the Prefect UI."""
     rows = [
-        f"| {s.stage} | {duration(s.seconds)} | {interval(s.low, s.high)} | {s.seconds * s.gpus / HOUR:.2g} "
-        f"| {known_from(s)} |"
+        (s.stage, duration(s.seconds), interval(s.low, s.high), f"{s.seconds * s.gpus / HOUR:.2g}", known_from(s))
         for s in found.stages
     ]
     budget = workspace.settings.budget
     limits = [(budget.hours, "hours"), (budget.gpu_hours, "GPU-hours")]
     limit = " and ".join(f"{value:g} {unit}" for value, unit in limits if value is not None) or "none"
-    return "\n".join(
-        [
-            f"# Estimate for {workspace.run_id}",
-            "",
-            line(workspace, found).replace("estimate   ", ""),
-            "",
-            "| stage | about | between | GPU-hours | known from |",
-            "| --- | --- | --- | --- | --- |",
-            *rows,
-            "",
-            f"Budget: {limit}; spent so far: {found.before_hours:.2g} hours, {found.before_gpu_hours:.2g} GPU-hours.",
-            "",
-        ]
+    parts = (
+        f"# Estimate for {workspace.run_id}",
+        line(workspace, found).replace("estimate   ", ""),
+        markdown_table(("stage", "about", "between", "GPU-hours", "known from"), rows),
+        f"Budget: {limit}; spent so far: {found.before_hours:.2g} hours, {found.before_gpu_hours:.2g} GPU-hours.\n",
     )
+    return "\n\n".join(parts)

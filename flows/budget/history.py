@@ -11,15 +11,13 @@ import math
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.files import append_line, os_errors
 from flows.budget.identity import result_keys, settings_keys
 from flows.budget.spending import seconds_of
 from flows.budget.work import gpus_of, located, machinery, work_of
-
-if TYPE_CHECKING:
-    from flows.run.workspace import Workspace
+from flows.run.workspace import Workspace
 
 READ = 2**22
 """Bytes at the end of the file that are read: some ten thousand lines."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from components.config.documents import foreign
 from components.files import dump_json, sha256_bytes
+from flows.host.dvc import declared
 from flows.host.git import git
 from flows.run.workspace import Workspace
 
@@ -31,7 +32,7 @@ def result_keys(workspace: Workspace) -> dict[str, str]:
     stages, code = _pipeline(project, commit), _code(project, commit)
     keys: dict[str, str] = {}
     for stage, entry in stages.items():
-        deps = {path: code.get(path) or keys[_writer(stages, path)] for path in _paths(entry, "deps")}
+        deps = {path: code.get(path) or keys[_writer(stages, path)] for path in declared(entry, "deps")}
         keys[stage] = _digest({"cmd": entry["cmd"], "params": _params(tree, entry), "deps": deps})
     return keys
 
@@ -50,7 +51,7 @@ def _pipeline(project: Path, commit: str) -> Stages:
 @lru_cache(maxsize=8)
 def _code(project: Path, commit: str) -> Mapping[str, str]:
     """Path -> Git's own digest of every file or folder of code that a stage depends on."""
-    paths = {path for entry in _pipeline(project, commit).values() for path in _paths(entry, "deps")}
+    paths = {path for entry in _pipeline(project, commit).values() for path in declared(entry, "deps")}
     code = sorted(path for path in paths if not path.startswith("out/"))
     objects = git(project, "rev-parse", *(f"{commit}:{path}" for path in code)).splitlines() if code else []
     return dict(zip(code, objects, strict=True))
@@ -61,14 +62,9 @@ def _writer(stages: Stages, path: str) -> str:
     return next(
         stage
         for stage, entry in stages.items()
-        for out in _paths(entry, "outs", "metrics", "plots")
+        for out in declared(entry, "outs", "metrics", "plots")
         if f"{path}/".startswith(f"{out}/")
     )
-
-
-def _paths(entry: Mapping[str, Any], *kinds: str) -> list[str]:
-    rows = [row for kind in kinds for row in entry.get(kind, [])]
-    return [row if isinstance(row, str) else next(iter(row)) for row in rows]
 
 
 def _params(tree: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,14 +84,12 @@ def attempt(workspace: Workspace, stage: str) -> Iterator[Attempt]:
     began, current = time.time(), Attempt(limit)
     write_json(_open_attempt(workspace), {"stage": stage, "began": began, "gpus": gpus})
     try:
-        yield current
+        try:
+            yield current
+        finally:
+            _close(workspace, stage, time.time() - began, gpus, current.whole)
     except TimeoutExpired as error:
-        _close(workspace, stage, time.time() - began, gpus, current.whole)
         raise _refusal(workspace, f"stage {stage} was stopped") from error
-    except BaseException:
-        _close(workspace, stage, time.time() - began, gpus, current.whole)
-        raise
-    _close(workspace, stage, time.time() - began, gpus, current.whole)
 
 
 def close_killed_attempt(workspace: Workspace) -> None:

@@ -1,10 +1,8 @@
 """Finds and removes what dead runs left behind. Each part is safe at any time, concurrently with any other command.
 
-- `action` — one action: what was done, to what, and why; `cleanup` — all parts in order
-- `processes` — processes whose run is gone
-- `folders` — partial folders of killed writers, and weights for servers that are gone
-- `flow_runs` — flow runs that the Prefect server believes are running
+- `cleanup` — all parts in order
+- `leftovers` — what dead runs left on this machine: processes, partial folders of killed writers, weights for servers
+- `servers` — flow runs that the Prefect server believes are running; JobSets on a cluster, in a namespace that is named
 - `workspaces` — old workspaces whose record is on a branch; opt-in
-- `jobsets` — JobSets on a cluster; only in a namespace that is named
 - `approval_requests` — candidates without an approval request, and requests that were answered elsewhere
 """

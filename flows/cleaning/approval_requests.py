@@ -15,7 +15,7 @@ from components.config.promotion import load_policy
 from components.errors import EvenkeelError, InputError
 from components.registry import Candidate, candidates, read_history
 from components.registry.candidates import PROPOSABLE
-from flows.cleaning.action import CleanupAction
+from flows.cleaning.leftovers import CleanupAction
 from flows.governance.policies import check_recorded
 from flows.governance.registry import RegistryContext, decision_on
 from flows.prefect_runtime.server import PrefectServer, ServerUnavailable

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
-from flows.cleaning import approval_requests, flow_runs, folders, jobsets, processes, workspaces
-from flows.cleaning.action import CleanupAction
-from flows.display.output import field
+from flows.cleaning import approval_requests, leftovers, servers, workspaces
+from flows.cleaning.leftovers import CleanupAction
+from flows.display.output import field, plain_table
 from flows.watching.runs import all_runs
 
 
@@ -23,14 +21,14 @@ def clean(project: Path, keep_days: int, api: str | None, namespace: str = "") -
         api: address of the Prefect server with the project's own database, where there is one.
         namespace: of the cluster whose JobSets are looked at too; empty where there is none.
     """
-    actions = [*processes.end_leftovers(project)]
-    actions += flow_runs.close_dead(all_runs(project), api)
-    actions += folders.remove_partial(project, all_runs(project))
-    actions += folders.remove_weights(all_runs(project))
+    actions = [*leftovers.end_leftovers(project)]
+    actions += servers.close_dead(all_runs(project), api)
+    actions += leftovers.remove_partial(project, all_runs(project))
+    actions += leftovers.remove_weights(all_runs(project))
     if keep_days:
         actions += workspaces.remove_old(project, all_runs(project), keep_days)
     if namespace:
-        actions += jobsets.remove_orphans(project, namespace)
+        actions += servers.remove_orphans(project, namespace)
     actions += approval_requests.settle_requests(project, api)
     return actions
 
@@ -40,9 +38,9 @@ def show(console: Console, actions: Sequence[CleanupAction]) -> None:
     if not actions:
         console.print("nothing that a dead run left")
         return
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name in ("what", "", "done", "why"):
-        table.add_column(name, overflow="fold")
+    table = plain_table("what", "", "done", "why")
+    for column in table.columns:
+        column.overflow = "fold"
     for action in actions:
         table.add_row(action.kind, field(action.what), field(action.done), field(action.why))
     console.print(table)

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from components.errors import InputError
 from components.files import read_json
-from flows.cleaning.action import CleanupAction
-from flows.cleaning.folders import REMOVED
+from flows.cleaning.leftovers import REMOVED, CleanupAction
 from flows.host.branches import branch_of, head_of
 from flows.host.git import RECORD, git
 from flows.host.locks import lock_file

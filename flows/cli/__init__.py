@@ -10,12 +10,9 @@
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
 - `following` — ``watch``
 - `deciding` — ``approve``, ``reject``, ``promote``, ``rollback``, ``adopt-policy``
-- `registry` — ``history``, ``show``
-- `registry_files` — ``verify``, ``pull``
-- `keys` — ``keys new``
+- `registry` — ``history``, ``show``, ``verify``, ``pull``, ``keys new``
 - `watching` — ``status``, ``logs``, ``cancel``, ``janitor``
-- `serving` — ``serve``
-- `machine` — ``doctor``
+- `machine` — ``serve``, ``doctor``
 - `models` — ``model fetch``, ``model convert``
 - `base` — what they share: the application, its options, `main`
 
@@ -25,46 +22,12 @@ A module's commands register themselves when it is imported.
 try:
     # `--help` shows the commands in this order.
     # isort: off
-    from flows.cli import (
-        runs,
-        adopting,
-        plan,
-        launching,
-        nightly,
-        reproducing,
-        watching,
-        judging,
-        following,
-        deciding,
-        registry,
-        registry_files,
-        keys,
-    )
-    from flows.cli import serving, machine, models, cluster
+    from flows.cli import runs, adopting, plan, launching, nightly, reproducing, watching, judging  # noqa: F401
+    from flows.cli import following, deciding, registry, machine, models, cluster  # noqa: F401
     from flows.cli.base import app, main
 
     # isort: on
 except KeyboardInterrupt:  # Ctrl-C in the half second that this takes, before `main` could turn it into an exit code
     raise SystemExit(130) from None
 
-__all__ = [
-    "adopting",
-    "app",
-    "cluster",
-    "deciding",
-    "following",
-    "judging",
-    "keys",
-    "launching",
-    "machine",
-    "main",
-    "models",
-    "nightly",
-    "plan",
-    "registry",
-    "registry_files",
-    "reproducing",
-    "runs",
-    "serving",
-    "watching",
-]
+__all__ = ["app", "main"]

@@ -58,7 +58,8 @@ def status(
     if one is None:
         raise typer.Exit(2)
     if as_json:
-        print_json({**one.to_dict(), "findings": [vars_of(finding) for finding in findings]})
+        rows = [{"what": finding.what, "where": finding.where, "how": finding.how} for finding in findings]
+        print_json({**one.to_dict(), "findings": rows})
         return
     console.print(_table([one]))
     pods = ", ".join(f"{role} {running} of {wanted}" for role, (running, wanted) in one.pods.items())
@@ -105,10 +106,6 @@ def cancel(run: Run, stage: Stage = "train", namespace: Namespace = EVENKEEL, co
     place.delete_jobset(found.name, found.jobset["metadata"]["uid"])
     shows = f"`evenkeel cluster status -n {namespace}` shows when it is gone"
     console.print(f"{found.name} is being ended; {shows}", highlight=False, soft_wrap=True)
-
-
-def vars_of(finding: object) -> dict[str, str]:
-    return {name: str(getattr(finding, name)) for name in ("what", "where", "how")}
 
 
 def _table(runs: list[ClusterRun]) -> Table:

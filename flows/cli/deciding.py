@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from components.config import load
+from components.config.promotion import load_policy
 from components.errors import EXIT_NO_CANDIDATE, InputError
 from flows.cli.base import DEMO, Config, app, console
-from flows.governance.registry import RegistryContext, project_context
+from flows.governance.registry import RegistryContext, project_store
 from flows.host.git import project_root
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ def adopt_policy(
 
     Exit code 3: approvals are missing.
     """
+    from components.registry import NotApproved
     from flows.governance import adoption, statements
     from flows.governance import show as show_registry
     from flows.governance.commands import DecisionCommands
@@ -119,13 +121,14 @@ def adopt_policy(
     context = _decision_context(config)
     found = adoption.adopt_policy(context, statements.StatementOptions(by, reason, key, days))
     show_registry.show_adoption(console, found, DecisionCommands(context.policy.settings))
-    if found.record is None:
+    if isinstance(found, NotApproved):
         raise typer.Exit(EXIT_NO_CANDIDATE)
 
 
 def registry_context(config: Path) -> RegistryContext:
     """The project's registry, as a configuration names it, and the project's policy."""
-    return project_context(project_root(Path.cwd()), load(config))
+    project = project_root(Path.cwd())
+    return RegistryContext(project, project_store(project, load(config)), load_policy(project))
 
 
 def _decision_context(config: Path) -> RegistryContext:

@@ -14,7 +14,6 @@ from components.printing import printable
 from flows.cli.base import DEMO, Config, Overrides, app, console
 from flows.display.output import print_json
 from flows.judging import audit_log
-from flows.judging import rules as show_rules
 
 
 @app.command()
@@ -54,7 +53,7 @@ def gate(
 @app.command()
 def rules(file: Annotated[Path, typer.Argument(help="Health rules.")] = DEFAULT_RULES) -> None:
     """Compile a file of health rules and print it. Exit code 2: it is malformed."""
-    show_rules.show(console, load_rules(file))
+    audit_log.show_rules(console, load_rules(file))
 
 
 @app.command()

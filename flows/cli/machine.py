@@ -1,4 +1,4 @@
-"""Commands about this machine."""
+"""Commands about this machine: what it serves, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,29 @@ from flows.cli.base import DEMO, app, console
 from flows.cli.launching import CLUSTER
 from flows.display.output import field
 from flows.host import doctor as examination
+from flows.host.git import project_root
+from flows.serving import options
 
 STATE_STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@app.command()
+def serve(
+    port: Annotated[
+        int, typer.Option("--port", help="Port of the UI and the API on 127.0.0.1; 0: any free one.")
+    ] = options.DEFAULT_PORT,
+    database: Annotated[
+        str,
+        typer.Option("--database", help="postgresql+asyncpg://user@host:5432/name instead of SQLite in the project."),
+    ] = "",
+    notify: Annotated[
+        str, typer.Option("--notify", help="Webhook that gets messages; better set EVENKEEL_NOTIFY_URL.")
+    ] = "",
+) -> None:
+    """Serve the Prefect UI, a worker and all deployments until Ctrl-C; the next `serve` continues what then ran."""
+    from flows.serving.serve import Serving
+
+    Serving(options.choose(project_root(Path.cwd()), port, database, notify), console).run()
 
 
 @app.command()

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
 from components.stages import wanted
 from flows.cli.base import app, console
 from flows.display.console import Display
-from flows.display.output import field
+from flows.display.output import field, plain_table
 from flows.host.git import project_root
 from flows.recording.comparison import Comparison, Difference
 from flows.recording.reproduction import Reproduction, checked_out, reproduce_run
@@ -66,10 +65,8 @@ def show(found: Comparison, reproduction: Reproduction) -> None:
 
 
 def _stages(found: Comparison) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("stage")
-    for name in ("outputs", "metrics", "differ"):
-        table.add_column(name, justify="right")
+    counts = ("outputs", "metrics", "differ")
+    table = plain_table("stage", *counts, right=counts)
     for stage in found.outputs:
         count = len(found.of(stage))
         cells = [str(found.outputs[stage] or "-"), str(found.metrics[stage] or "-"), str(count)]
@@ -78,7 +75,7 @@ def _stages(found: Comparison) -> Table:
 
 
 def _differences(found: Comparison) -> Table:
-    table = Table("stage", "output or metric", "recorded", "found", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = plain_table("stage", "output or metric", "recorded", "found")
     for stage in found.outputs:
         rows = found.of(stage)
         for one in rows[:SHOWN]:

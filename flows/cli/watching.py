@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -106,6 +107,6 @@ def janitor(
     api = os.environ.get("PREFECT_API_URL") or (service.api_url if service else None)
     actions = cleanup.clean(project, keep_days, api, namespace)
     if as_json:
-        print_json([action.to_dict() for action in actions])
+        print_json([asdict(action) for action in actions])
     else:
         cleanup.show(console, actions)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -50,7 +51,7 @@ class Board:
 
     def apply(self, event: Mapping[str, Any]) -> None:
         """Apply one line: a change of state (`flows.run.stages`), progress of the running stage, a remark on it, or
-        what DVC is doing with it (`flows.run.idle_progress`)."""
+        what DVC is doing with it (`flows.run.stages`)."""
         view = self.stages[event["stage"]]
         if "state" in event:
             view.state, view.seconds = event["state"], event["seconds"]
@@ -66,21 +67,35 @@ class Board:
 
 
 class Tail:
-    """The complete lines that were added to a file since the last look. The file need not exist yet."""
+    """The objects of a JSON-lines file that another process appends to, each given once. The file need not exist yet.
+
+    A file that was replaced or truncated, as a resumed run does with its log, is given again from its beginning.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._file: tuple[int, int] | None = None
         self._offset = 0
+        self.replaced = False
+        """Whether the latest look gave what is to replace all that was given before."""
 
-    def read(self) -> Iterator[dict[str, Any]]:
-        """Yield the new events. A stage killed while it wrote leaves half a line, which only the display misses."""
-        if not self._path.exists():
-            return
-        with self._path.open("rb") as file:
-            file.seek(self._offset)
-            text = file.read()
+    def read(self) -> list[dict[str, Any]]:
+        """What was added since the last look. Half a line, as a killed writer leaves it, is left out."""
+        self.replaced = False
+        try:
+            with self._path.open("rb") as file:
+                found = os.fstat(file.fileno())
+                identity = (found.st_dev, found.st_ino)
+                self.replaced = identity != self._file or found.st_size < self._offset
+                self._file, self._offset = identity, 0 if self.replaced else self._offset
+                file.seek(self._offset)
+                text = file.read()
+        except OSError:
+            return []  # not there yet, or not any more
         complete = text[: text.rfind(b"\n") + 1]
         self._offset += len(complete)
+        rows = []
         for line in complete.splitlines():
-            with contextlib.suppress(json.JSONDecodeError):
-                yield json.loads(line)
+            with contextlib.suppress(ValueError):
+                rows.append(json.loads(line))
+        return [row for row in rows if isinstance(row, dict)]

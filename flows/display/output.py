@@ -9,16 +9,19 @@ import json
 import os
 import sys
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from components.errors import EXIT_BAD_INPUT, EvenkeelError
 from components.files import dump_json
+from components.health.summaries.markdown import plain
 from components.printing import block, printable
 
 EXIT_NO_READER = 141
@@ -89,11 +92,26 @@ def field(value: object, style: str = "") -> Text:
     return Text(printable(value), style)
 
 
+def plain_table(*columns: str, right: Collection[str] = (), no_wrap: Collection[str] = ()) -> Table:
+    """A table without a frame; columns in ``right`` are aligned to the right, those in ``no_wrap`` never wrapped."""
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in columns:
+        table.add_column(name, no_wrap=name in no_wrap, justify="right" if name in right else "left")
+    return table
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table for a Markdown page; cells are shown as they are."""
+    lines = [heads, ["---"] * len(heads), *([plain(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
 def print_json(value: Any) -> None:
     """A value as JSON. Control characters are escaped, which changes no value."""
     text = dump_json(value)
-    plain = text == block(text)
-    print(text if plain else f"{json.dumps(value, indent=2, sort_keys=True, allow_nan=False)}\n", end="")
+    if text != block(text):
+        text = f"{json.dumps(value, indent=2, sort_keys=True, allow_nan=False)}\n"
+    print(text, end="")
 
 
 def log_writer(write: Callable[[str], object]) -> Callable[[bytes], None]:

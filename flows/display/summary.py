@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,10 +16,11 @@ from components.files import read_json, read_jsonl
 from components.layout import Layout
 from components.printing import message, printable
 from components.registry import PromotionRecord
-from flows.display.figures import HEADS, compared
-from flows.display.output import field
+from flows.display.output import field, plain_table
 from flows.recording import RecordingResult
 
+HEADS = {"sft": "SFT", "champion": "champion"}
+"""What the trained policy may be compared with, by its key in the evaluation."""
 RESULT_STYLES = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
 
 
@@ -102,10 +102,8 @@ def show_refusal(console: Console, reason: str, report: Path) -> None:
 def _audit_table(audit: dict[str, Any]) -> Table:
     """A row per sort of answer: judged wrongly, the 95 % interval of that in per cent, and where the second differs."""
     second = any(kind["disagree"] is not None for kind in audit["kinds"])
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("answers", no_wrap=True)
-    for name in ("probes", "wrong", "95 %", "unscored", *(["differ"] if second else [])):
-        table.add_column(name, justify="right", no_wrap=True)
+    figures = ("probes", "wrong", "95 %", "unscored", *(["differ"] if second else []))
+    table = plain_table("answers", *figures, right=figures, no_wrap=("answers", *figures))
     for must in ("accepted", "refused"):
         table.add_row(Text(f"must be {must}", "bold"))
         for kind in audit["kinds"]:
@@ -143,3 +141,29 @@ def gate_table(checks: Sequence[Mapping[str, Any]]) -> Table:
         result = field(check["result"], RESULT_STYLES.get(check["result"], ""))
         table.add_row(field(check["name"]), result, evidence)
     return table
+
+
+def compared(evaluation: Mapping[str, Any], side: str) -> list[tuple[str, str, str, str]]:
+    """A row a measure: its name, that of ``side``, that of the trained policy, and the gain with its interval."""
+    over = "" if side == "sft" else f"_over_{side}"
+    measures = (("pass@1", "pass_at_1", "gain"), ("greedy", "greedy", "greedy_gain"))
+    return [
+        (
+            label,
+            _share(evaluation[side][key]),
+            _share(evaluation["trained"][key]),
+            _interval(evaluation[f"{gain}{over}"]),
+        )
+        for label, key, gain in measures
+    ]
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"  # None: nothing could be scored
+
+
+def _interval(gain: Mapping[str, float] | None) -> str:
+    if gain is None:
+        return "-"
+    mean, low, high = (100 * gain[key] for key in ("mean", "low", "high"))
+    return f"{mean:+.1f} points ({gain['confidence']:.0%} interval {low:+.1f} to {high:+.1f})"

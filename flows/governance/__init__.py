@@ -1,7 +1,7 @@
 """Who decides about candidates, by which policy, and what the registry holds.
 
 - `registry` — the project's store and policy together, and the gate's judgement of a candidate
-- `policies` — whether decisions hold under the chain of policies; `champion_review` — the champion, judged again
+- `policies` — whether decisions hold under the chain of policies, and the champion when it is judged again
 - `comparison` — a candidate compared with the champion
 - `decisions`, `adoption` — approve, reject, promote, roll back; adopt a policy; `statements` — what a person states
 - `commands` — the commands to type next; `checkpoint` — everything known about one checkpoint; `show` — both, printed

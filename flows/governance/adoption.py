@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from components.errors import InputError
 from components.registry import (
@@ -25,16 +25,11 @@ from flows.governance.registry import RegistryContext
 from flows.governance.statements import StatementOptions, unchecked_statement
 
 
-@dataclass(frozen=True)
-class Adoption:
-    """The result: the record, or the approvals that are still missing."""
-
-    record: PromotionRecord | None
-    missing: str = ""
-
-
-def adopt_policy(context: RegistryContext, options: StatementOptions) -> Adoption:
+def adopt_policy(context: RegistryContext, options: StatementOptions) -> PromotionRecord | NotApproved:
     """Store a person's approval of the project's policy, and put it in force if that was the last one needed.
+
+    Returns:
+        The record, or which approvals are still missing.
 
     Raises:
         InputError: it is in force, the champion does not hold under the policy in force, or the approval would count
@@ -49,9 +44,9 @@ def adopt_policy(context: RegistryContext, options: StatementOptions) -> Adoptio
     _check_counts(context, approval, subject)
     store_approval(context.store, approval)
     try:
-        return Adoption(adopt(context.store, subject, earlier, context.policy))
+        return adopt(context.store, subject, earlier, context.policy)
     except NotApproved as missing:
-        return Adoption(None, missing.what)
+        return missing
 
 
 def _check_champion(context: RegistryContext, history: History) -> None:

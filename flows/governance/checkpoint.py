@@ -84,20 +84,18 @@ class CheckpointView:
             "state": self.state,
             "gate": {"result": self.result, "checks": list(self.checks)},
             "decision": self.decision.to_dict() if self.decision else None,
-            "approvals": [_approval_row(one, why) for one, why in self.approvals],
+            "approvals": [
+                {
+                    "by": one.statement.by,
+                    "at": one.statement.at,
+                    "reason": one.statement.reason,
+                    "signed": one.signed,
+                    "counts": not why,
+                    "why_not": why,
+                }
+                for one, why in self.approvals
+            ],
         }
-
-
-def _approval_row(one: Approval, why: str) -> dict[str, Any]:
-    said = one.statement
-    return {
-        "by": said.by,
-        "at": said.at,
-        "reason": said.reason,
-        "signed": one.signed,
-        "counts": not why,
-        "why_not": why,
-    }
 
 
 def look_up(context: RegistryContext, which: str) -> CheckpointView:

@@ -19,7 +19,6 @@ from components.registry import (
     identify,
     promote,
     question,
-    read_candidate,
     reject,
     rejection_question,
     rollback,
@@ -33,8 +32,9 @@ from components.registry.promotion import check_judgement, final, not_rejected
 from components.registry.rollback import starters_of_run, target
 from components.registry.starters import started_by
 from components.types import Judgement
-from flows.governance.registry import RegistryContext, after_approval, after_decision, judge
+from flows.governance.registry import RegistryContext, judge
 from flows.governance.statements import StatementOptions, make_statement
+from flows.promoting.waiting_runs import resume
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def approve_candidate(context: RegistryContext, digest: str, options: StatementO
     before = standing_on(context.store, candidate, found, context.policy)
     if not before.has(approval, context.policy):
         store_approval(context.store, approval)
-    return _conclude(context, candidate, lambda: promote(context.store, candidate, found, context.policy))
+    return _conclude(context, candidate.digest, lambda: promote(context.store, candidate, found, context.policy))
 
 
 def _judged(context: RegistryContext, candidate: Candidate) -> tuple[History, PromotionRecord | Judgement]:
@@ -126,7 +126,7 @@ def reject_candidate(context: RegistryContext, digest: str, options: StatementOp
     judgement = judge(context, candidate, history, compare=False)
     if final(history, candidate) is None:
         store_approval(context.store, _rejection(context, candidate, history, options))
-    return _conclude(context, candidate, lambda: reject(context.store, candidate, judgement, context.policy))
+    return _conclude(context, candidate.digest, lambda: reject(context.store, candidate, judgement, context.policy))
 
 
 def write_rejection(context: RegistryContext, digest: str, options: StatementOptions) -> Approval:
@@ -157,7 +157,7 @@ def promote_candidate(context: RegistryContext, digest: str) -> Decision:
     history, found = _judged(context, candidate)
     if isinstance(found, PromotionRecord):
         return _finish_earlier(context, candidate, history, found)
-    return _conclude(context, candidate, lambda: promote(context.store, candidate, found, context.policy))
+    return _conclude(context, candidate.digest, lambda: promote(context.store, candidate, found, context.policy))
 
 
 def roll_back(context: RegistryContext, to: str, options: StatementOptions) -> Decision:
@@ -178,8 +178,7 @@ def roll_back(context: RegistryContext, to: str, options: StatementOptions) -> D
     before = standing_on_rollback(context.store, subject, context.policy)
     if not before.has(approval, context.policy):
         store_approval(context.store, approval)
-    candidate = read_candidate(context.store, entry.digest)
-    return _conclude(context, candidate, lambda: rollback(context.store, subject, context.policy), entry.digest)
+    return _conclude(context, entry.digest, lambda: rollback(context.store, subject, context.policy))
 
 
 def _repeated_rollback(history: History, to: str, options: StatementOptions) -> PromotionRecord | None:
@@ -197,18 +196,17 @@ def _finish_earlier(
 ) -> Decision:
     """The earlier decision. If a crash interrupted it after its record was written, finish it."""
     follow(context.store, history)
-    found = _conclude(context, candidate, lambda: not_rejected(made))
+    found = _conclude(context, candidate.digest, lambda: not_rejected(made))
     return replace(found, stands_on=history.stands_on)
 
 
-def _conclude(
-    context: RegistryContext, candidate: Candidate | None, act: Callable[[], PromotionRecord], digest: str = ""
-) -> Decision:
-    digest = candidate.digest if candidate else digest
+def _conclude(context: RegistryContext, digest: str, act: Callable[[], PromotionRecord]) -> Decision:
+    """Act, and resume the suspended flow runs that wait for this. A failure of that undoes nothing."""
     try:
-        record = act()
+        record, standing = act(), None
+        why, then = "decided at a terminal", "resumes, and ends"
     except NotApproved as missing:
-        waiting = after_approval(context, candidate) if candidate else []
-        return Decision(digest, None, missing.standing, tuple(waiting))
-    notes = after_decision(context, candidate, record) if candidate else []
-    return Decision(digest, record, None, tuple(notes))
+        record, standing = None, missing.standing
+        why, then = "approved at a terminal; that is not enough yet", "asks again"
+    names = resume(context.project, digest, why)
+    return Decision(digest, record, standing, tuple(f"flow run {name} {then}" for name in names))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,11 +63,9 @@ def show(console: Console, made: NewKey) -> None:
 
 
 def _section(name: str, entry: Mapping[str, object]) -> str:
-    return f"{name}:\n" + "".join(f"  {line}\n" for line in _yaml(entry).splitlines())
-
-
-def _yaml(entry: Mapping[str, object]) -> str:
-    return yaml.dump(dict(entry), Dumper=_Block, default_flow_style=None, allow_unicode=True, width=1000)
+    """A section of the policy, as YAML."""
+    text = yaml.dump(dict(entry), Dumper=_Block, default_flow_style=None, allow_unicode=True, width=1000)
+    return f"{name}:\n{textwrap.indent(text, '  ')}"
 
 
 class _Block(yaml.SafeDumper):

@@ -8,19 +8,20 @@ those of the policy before adopted it (`components/registry/adoption.py`). Times
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from components.config.promotion import FILE, Policy, load_policy, own_signers
 from components.errors import InputError
-from components.registry import History, PromotionRecord
+from components.gate.candidate import judge_candidate
+from components.registry import History, PromotionRecord, read_candidate
 from components.registry.adoption import unadopted
 from components.registry.authorization import missing_approvals
 from components.registry.policies import stored_policy
 from components.registry.records import record_key
+from components.registry.starters import in_evidence
 from components.registry.witness import check_seen, witness_of
-from flows.governance.champion_review import promoted_by, refused_now
 from flows.governance.registry import RegistryContext
 from flows.host.git import git, succeeds
 
@@ -33,22 +34,18 @@ HOW = (
 )
 
 
-class Policies:
-    """Policies by their digests: the project's own, those that the registry has stored, those of Git's history.
+def known_policies(context: RegistryContext, wanted: Collection[str]) -> dict[str, Policy | None]:
+    """Digest -> policy, or None: the project's own, those that the registry has stored, those of Git's history.
 
     A policy that lists no signers of checkpoints uses the key of the project.
     """
-
-    def __init__(self, context: RegistryContext, wanted: Collection[str]) -> None:
-        self._known: dict[str, Policy | None] = {one: stored_policy(context.store, one) for one in wanted}
-        self._known[context.policy.sha256] = context.policy
-        missing = {digest for digest, policy in self._known.items() if policy is None}
-        self._known.update(policies_of(context.project, missing))
-        self._own = own_signers(context.project)
-
-    def __getitem__(self, sha256: str) -> Policy | None:
-        found = self._known.get(sha256)
-        return found if found is None or found.signers else replace(found, signers=self._own)
+    own, present = own_signers(context.project), context.policy
+    known = {one: present if one == present.sha256 else stored_policy(context.store, one) for one in wanted}
+    known.update(policies_of(context.project, {digest for digest, policy in known.items() if policy is None}))
+    for digest, policy in known.items():
+        if policy is not None and not policy.signers:
+            known[digest] = replace(policy, signers=own)
+    return known
 
 
 def policies_of(project: Path, wanted: Collection[str]) -> dict[str, Policy]:
@@ -68,7 +65,7 @@ def earlier_policy(context: RegistryContext, sha256: str) -> Policy:
     Raises:
         InputError: neither the registry nor Git's history has it.
     """
-    policy = Policies(context, [sha256])[sha256]
+    policy = known_policies(context, [sha256])[sha256]
     if policy is None:
         how = "fetch the whole history, in which it was committed"
         raise InputError(f"the policy {sha256[:12]} is nowhere to be found", where="the registry", how=how)
@@ -82,7 +79,7 @@ def problems(context: RegistryContext, history: History) -> dict[int, str]:
     adopts a policy agrees to all earlier records. A record of the first schema, which stored no approvals, is a problem
     only if it made the champion.
     """
-    known = Policies(context, {digest for record in history.records for digest in _named(record)})
+    known = known_policies(context, {digest for record in history.records for digest in _named(record)})
     said = {record.number: problem for record in history.records if (problem := _problem(record, known, history))}
     base = history.stands_on
     if base is None:
@@ -94,13 +91,41 @@ def problems(context: RegistryContext, history: History) -> dict[int, str]:
     return said
 
 
-def _rejudged(context: RegistryContext, history: History, known: Policies) -> str:
-    record = promoted_by(history)
-    policy = known[record.policy_sha256] if record else None
+def _rejudged(context: RegistryContext, history: History, known: Mapping[str, Policy | None]) -> str:
+    record = _promoted_by(history)
+    policy = known.get(record.policy_sha256) if record else None
     if record is None or policy is None:
         return "no record promoted it"
     refused = refused_now(context, record, policy)
     return f"judged again, the gate does not let it pass: {refused}" if refused else ""
+
+
+def _promoted_by(history: History) -> PromotionRecord | None:
+    """The record that promoted the champion: of one that was gone back to, the earlier one."""
+    base = history.stands_on
+    if base is None or base.action == "promote":
+        return base
+    promotions = (one for one in reversed(history.records[: base.number]) if one.outcome == "promoted")
+    return next((one for one in promotions if one.digest == base.digest), None)
+
+
+def refused_now(context: RegistryContext, record: PromotionRecord, policy: Policy) -> str:
+    """Why a champion is refused by its evidence, by the gate or for want of approvals; "" where it is not.
+
+    A record contains the gate's result, but anyone with write access to the registry can write records. Approvers sign
+    a statement that names the evidence, so the result is computed again from that evidence. What the gate leaves to
+    people takes a reason of everyone who approved, as when they did.
+    """
+    stored = read_candidate(context.store, record.digest)
+    if stored is None:
+        return "its candidate record is gone"
+    candidate = replace(stored, evidence=record.evidence)
+    judgement = judge_candidate(context.store, candidate, policy, None)
+    if judgement.result == "fail":
+        return "; ".join(check.words for check in judgement.checks if check.result == "fail")
+    if judgement.result == "inconclusive" and not all(one.statement.reason for one in record.approvals):
+        return "the gate is inconclusive, and not everyone who approved gave a reason"
+    return missing_approvals(record, policy, starter=in_evidence(context.store, candidate))
 
 
 def _named(record: PromotionRecord) -> tuple[str, ...]:
@@ -110,7 +135,7 @@ def _named(record: PromotionRecord) -> tuple[str, ...]:
     return (record.policy_sha256, record.digest) if record.action == "adopt" else (record.policy_sha256,)
 
 
-def _problem(record: PromotionRecord, known: Policies, history: History) -> str:
+def _problem(record: PromotionRecord, known: Mapping[str, Policy | None], history: History) -> str:
     policies = [known[digest] for digest in _named(record)]
     for digest, policy in zip(_named(record), policies, strict=True):
         if policy is None:

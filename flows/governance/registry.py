@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from components.config import Settings
-from components.config.promotion import Policy, load_policy
+from components.config.promotion import Policy
 from components.gate.candidate import judge_candidate
 from components.registry import Candidate, History, PromotionRecord, Store, open_store, read_history
 from components.registry.candidates import PREFIX as CANDIDATES
@@ -39,11 +39,6 @@ def missing_registry(project: Path, settings: Settings) -> Path | None:
     return None if store.keys(CANDIDATES) or store.keys(RECORDS) else named.path
 
 
-def project_context(project: Path, settings: Settings) -> RegistryContext:
-    """The store the settings name and the policy of the project, which no setting replaces."""
-    return RegistryContext(project, project_store(project, settings), load_policy(project))
-
-
 def decision_on(store: Store, digest: str) -> PromotionRecord | None:
     """The final decision about a candidate, if there is one."""
     candidate = read_candidate(store, digest)
@@ -64,23 +59,3 @@ def judge(context: RegistryContext, candidate: Candidate, history: History, *, c
         comparison_with(context.project, context.store, candidate, champion.digest, now=compare) if champion else None
     )
     return judge_candidate(context.store, candidate, context.policy, comparison)
-
-
-def after_decision(context: RegistryContext, candidate: Candidate, record: PromotionRecord) -> list[str]:
-    """Resume the suspended flow runs that wait for this decision; returns lines to print.
-
-    Call it after the record is written and the alias updated. A failure here undoes nothing.
-    """
-    from flows.promoting.waiting_runs import resume
-
-    names = resume(context.project, candidate.digest, "decided at a terminal")
-    return [f"flow run {name} resumes, and ends" for name in names]
-
-
-def after_approval(context: RegistryContext, candidate: Candidate) -> list[str]:
-    """Resume the suspended flow runs about the candidate, so that they show the new approval; returns lines to
-    print."""
-    from flows.promoting.waiting_runs import resume
-
-    names = resume(context.project, candidate.digest, "approved at a terminal; that is not enough yet")
-    return [f"flow run {name} asks again" for name in names]

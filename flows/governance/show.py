@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from components.printing import printable
-from components.registry import Approval, History, PromotionRecord, Standing
-from flows.display.output import field
+from components.registry import Approval, History, NotApproved, PromotionRecord, Standing
+from flows.display.output import field, plain_table
 from flows.display.summary import gate_table
-from flows.governance.adoption import Adoption
 from flows.governance.checkpoint import CheckpointView
 from flows.governance.commands import DecisionCommands
 from flows.governance.decisions import Decision
@@ -65,15 +63,14 @@ def _waiting(console: Console, found: Standing | None, short: str, lines: Decisi
     _grid(console, [*(("", line) for line in others), ("go on", f"{who}: {how}")])
 
 
-def show_adoption(console: Console, found: Adoption, lines: DecisionCommands) -> None:
+def show_adoption(console: Console, found: PromotionRecord | NotApproved, lines: DecisionCommands) -> None:
     """Print the record, or the missing approvals and the next command."""
-    if found.record is None:
-        console.print(field(found.missing, "yellow"), soft_wrap=True)
+    if isinstance(found, NotApproved):
+        console.print(field(found.what, "yellow"), soft_wrap=True)
         _grid(console, [("go on", f"others who may: {lines.adopt()}")])
         return
-    record = found.record
-    console.print(Text.assemble((f"adopted  {record.digest[:12]}", STYLES["adopted"]), f"  record {record.number}"))
-    _grid(console, [("by", record.by), ("before it", record.policy_sha256[:12])])
+    console.print(Text.assemble((f"adopted  {found.digest[:12]}", STYLES["adopted"]), f"  record {found.number}"))
+    _grid(console, [("by", found.by), ("before it", found.policy_sha256[:12])])
 
 
 def show_history(console: Console, history: History, problems: Mapping[int, str]) -> None:
@@ -85,10 +82,8 @@ def show_history(console: Console, history: History, problems: Mapping[int, str]
     if not history.records:
         console.print("nothing was decided yet")
         return
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("record", justify="right")
-    for name in ("when", "what", "checkpoint", "by", "reason"):
-        table.add_column(name, no_wrap=name in ("when", "checkpoint"))
+    columns = ("record", "when", "what", "checkpoint", "by", "reason")
+    table = plain_table(*columns, right=["record"], no_wrap=["when", "checkpoint"])
     for record in history.records:
         at = record.number == history.base
         what = Text(record.outcome, STYLES[record.outcome])
@@ -119,7 +114,7 @@ def show_checkpoint(console: Console, found: CheckpointView, lines: DecisionComm
 
 
 def _approvals(found: list[tuple[Approval, str]]) -> Table:
-    table = Table("by", "when", "signed", "counts", "reason", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = plain_table("by", "when", "signed", "counts", "reason")
     for one, why in found:
         said = one.statement
         counts = field(f"no: {why}", "yellow") if why else Text("yes", "green")

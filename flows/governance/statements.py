@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from components.errors import InputError
-from components.registry import Approval, History, Question, Statement, Terms, sign, state
+from components.registry import Approval, History, Question, Terms, sign, state
 from components.registry.appending import check_in_force
 from components.registry.clock import utc_now
 from components.registry.standing import check_counts
@@ -51,10 +51,8 @@ def unchecked_statement(subject: Question, options: StatementOptions, history: H
     if not 1 <= days <= longest:
         raise InputError(f"valid for {days} days", where="--expires-days", how=f"the policy allows 1 to {longest}")
     statement = state(subject, by=options.by, reason=options.reason, at=now, valid=timedelta(days=days))
-    return _signed(statement, options.key) if options.key else Approval(statement)
-
-
-def _signed(statement: Statement, key: Path) -> Approval:
+    if options.key is None:
+        return Approval(statement)
     from components.registry.keys import read_approver_key  # what it is made of takes a while to load
 
-    return sign(statement, read_approver_key(key))
+    return sign(statement, read_approver_key(options.key))

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from components.checkpoints.checks import check_stored
@@ -18,7 +15,7 @@ from components.registry import Store, candidates, champion, read_candidate, rea
 from components.registry.signing import verify
 from components.registry.starters import started_by
 from components.words import plural
-from flows.display.output import field
+from flows.display.output import field, plain_table
 from flows.governance.checkpoint import find_candidate
 from flows.governance.policies import HOW, check_witness, problems
 from flows.governance.registry import RegistryContext
@@ -35,9 +32,6 @@ class VerifiedItem:
     what: str
     holds: bool
     words: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"of": self.of, "what": self.what, "holds": self.holds, "words": self.words}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +165,7 @@ def _verify(of: str, what: str, look: Callable[[], str]) -> VerifiedItem:
 
 def show(console: Console, verification: Verification) -> None:
     """A row per check."""
-    table = Table("checkpoint", "what", "holds", "", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = plain_table("checkpoint", "what", "holds", "")
     before = ""
     for one in verification.found:
         holds = Text("yes" if one.holds else "no", STYLES[one.holds])

@@ -76,7 +76,8 @@ def memory() -> Check:
 
 def packages(project: Path) -> Check:
     """Requirements that are missing, then versions that differ from the tested set."""
-    missing = [name for name in _requirements(project) if _installed(name) is None]
+    declared = tomllib.loads(read_text(project / "pyproject.toml", how=FOREIGN))["project"]["dependencies"]
+    missing = [name for name in (Requirement(line).name for line in declared) if _installed(name) is None]
     if missing:
         return Check("packages", "fail", f"missing: {', '.join(missing)}", "pip install -c constraints.txt -e .")
     pins = re.findall(r"^([\w.\-]+)==(\S+)", read_text(project / "constraints.txt", how=FOREIGN), re.MULTILINE)
@@ -86,11 +87,6 @@ def packages(project: Path) -> Check:
         shown = "; ".join(different[:3]) + (f" and {len(different) - 3} more" if len(different) > 3 else "")
         return Check("packages", "warn", shown, "pip install -c constraints.txt -e . gives the tested set")
     return Check("packages", "ok", f"as in constraints.txt ({len(pins)} pinned)")
-
-
-def _requirements(project: Path) -> list[str]:
-    declared = tomllib.loads(read_text(project / "pyproject.toml", how=FOREIGN))
-    return [Requirement(line).name for line in declared["project"]["dependencies"]]
 
 
 def _installed(name: str) -> str | None:

@@ -10,14 +10,15 @@ import fcntl
 import json
 import os
 import sys
-import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from components.config.documents import foreign
 from components.errors import InputError
-from components.files import os_errors
+from components.files import flushed, os_errors, read_text
 from components.processes.living import lives
 from components.working import working
 from flows.host.git import LOCATION_VARIABLES
@@ -96,7 +97,9 @@ def configure(root: Path, project: Path, *, link_types: tuple[str, ...] = COPIES
     remotes = {f'remote "{name}"': dict(values) for name, values in found.get("remote", {}).items()}
     sections = {"core": dict(found.get("core", {})), "cache": cache, **remotes}
     lines = ConfigObj({name: values for name, values in sections.items() if values}).write()
-    _write_private(root / ".dvc" / "config.local", "\n".join(lines) + "\n")
+    local = root / ".dvc" / "config.local"
+    with flushed(local, ("\n".join(lines) + "\n").encode(), mode=0o600) as name:
+        os.replace(name, local)
 
 
 def _settings(project: Path, *levels: str) -> dict[str, Any]:
@@ -118,17 +121,25 @@ def _as_list(value: str | list[str] | None) -> tuple[str, ...]:
     return tuple(word.strip() for word in words)
 
 
-def _write_private(path: Path, text: str) -> None:
-    with os_errors("write", path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # readable by its owner alone
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+def declared(stage: Mapping[str, Any], *kinds: str) -> list[str]:
+    """Files and folders that a stage of `dvc.yaml` names under these keys (``deps``, ``outs``, ``metrics``, ...)."""
+    entries = [entry for kind in kinds for entry in stage.get(kind, [])]
+    return [entry if isinstance(entry, str) else next(iter(entry)) for entry in entries]
+
+
+def locked(lock: str) -> dict[str, dict[str, str]]:
+    """Stage -> output -> MD5, of the text of a `dvc.lock`."""
+    stages = (foreign(lock, "dvc.lock") or {}).get("stages") or {}
+    return {
+        name: {str(out["path"]): str(out.get("md5", "")) for out in stage.get("outs") or []}
+        for name, stage in stages.items()
+    }
+
+
+def locked_in(root: Path) -> dict[str, dict[str, str]]:
+    """The same, of the `dvc.lock` of the DVC repository ``root``; empty where it has none."""
+    path = root / "dvc.lock"
+    return locked(read_text(path)) if path.exists() else {}
 
 
 def busy(log: Path, start: int) -> bool:

@@ -1,18 +1,18 @@
-"""`evenkeel audit`: the health rules over a log that any trainer wrote."""
+"""`evenkeel audit`: the health rules over a log that any trainer wrote. `evenkeel rules`: a file of them, laid out."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from components.config.judgement import RuleSettings
+from components.config.judgement import ActionSettings, RuleSettings
 from components.errors import EXIT_NO_CANDIDATE
 from components.health.monitor import GRAVE, replay, unjudged, worst
 from components.health.other_runs import judge_other
@@ -23,7 +23,7 @@ from components.health.rules import compile_rule
 from components.health.summaries.markdown import plain
 from components.printing import printable
 from components.types import Verdict
-from flows.display.output import field
+from flows.display.output import field, markdown_table, plain_table
 
 LEVEL_STYLES = {"warn": "yellow", "intervene": "yellow", "rollback": "red", "stop": "red"}
 SHOWN = 3
@@ -155,9 +155,8 @@ def _unread(console: Console, log: Log) -> None:
 
 
 def _verdicts(verdicts: list[Verdict]) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name in ("step", "level", "rule", "why", "latest values"):
-        table.add_column(name, no_wrap=name in ("step", "level", "rule"), justify="right" if name == "step" else "left")
+    columns = ("step", "level", "rule", "why", "latest values")
+    table = plain_table(*columns, right=["step"], no_wrap=["step", "level", "rule"])
     for verdict in verdicts:
         level = field(verdict.level, LEVEL_STYLES.get(verdict.level, ""))
         evidence = "\n".join(f"{printable(name)} {_values(values)}" for name, values in verdict.evidence.items())
@@ -180,8 +179,8 @@ def _rules(console: Console, label: str, names: list[str]) -> None:
 
 def markdown(audit: Audit) -> str:
     """The same for the Prefect UI."""
-    rows = [f"| {v.step} | {v.level} | {plain(v.rule)} | {plain(v.reason)} |" for v in audit.verdicts]
-    table = ["| step | level | rule | why |", "| --- | --- | --- | --- |", *rows] if rows else ["No rule spoke."]
+    rows = [(str(one.step), one.level, one.rule, one.reason) for one in audit.verdicts]
+    table = markdown_table(("step", "level", "rule", "why"), rows) if rows else "No rule spoke."
     missing_signals = [f"- {plain(name)}: no {plain(', '.join(missing))}" for name, missing in audit.unjudged.items()]
     short = [f"- {plain(name)}: needs {count} steps" for name, count in audit.too_short.items()]
     return "\n".join(
@@ -189,9 +188,39 @@ def markdown(audit: Audit) -> str:
             plain(head(audit)),
             *(f"- {plain(remark)}" for remark in audit.log.remarks),
             "",
-            *table,
+            table,
             "",
             f"{len(audit.judged)} rules could judge: {plain(', '.join(audit.judged)) or 'none'}.",
             *(["", "These could not:", *short, *missing_signals] if short or missing_signals else []),
         ]
     )
+
+
+def show_rules(console: Console, rules: Mapping[str, RuleSettings]) -> None:
+    """One row a rule, and how many there are of each level."""
+    table = plain_table("rule", "level", "condition", "streak", "why", right=["streak"], no_wrap=["rule", "level"])
+    for name, rule in rules.items():
+        level = field(rule.level, LEVEL_STYLES.get(rule.level, ""))
+        table.add_row(field(name), level, Text(conditions(rule)), str(rule.streak), field(rule.why))
+    console.print(table)
+    levels = Counter(str(rule.level) for rule in rules.values())
+    counts = ", ".join(f"{levels[level]} {level}" for level in LEVEL_STYLES if levels[level])
+    console.print(f"{len(rules)} rules, all compile: {counts}", highlight=False)
+
+
+def conditions(rule: RuleSettings) -> str:
+    """When a rule speaks, what it then changes, and what else is special about it."""
+    lines = [
+        rule.when,
+        f"unless {rule.unless}" if rule.unless else "",
+        f"again after {rule.cooldown} steps" if rule.cooldown else "",
+        *map(_action, rule.action),
+        "optional" if rule.optional else "",
+    ]
+    return "\n".join(filter(None, lines))
+
+
+def _action(action: ActionSettings) -> str:
+    if action.times is not None:
+        return f"-> {action.knob} times {action.times:g}"
+    return f"-> {action.knob}" + (f" to {action.to:g}" if action.to is not None else "")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from components.errors import InputError
-from components.processes.ports import LOOPBACK
+from components.processes.environments import LOOPBACK
 from components.working import working
 from flows.host.locks import lock_file
 from flows.serving.service import served
@@ -29,6 +29,11 @@ HEARTBEAT_SECONDS = 30
 serves takes a run that is silent for long for dead (`flows.serving.automations`)."""
 
 
+def prefect_home(project: Path) -> Path:
+    """Where Prefect keeps its database and everything else."""
+    return Path(os.environ.get("PREFECT_HOME", project / ".state" / "prefect"))
+
+
 def prefect_environment(project: Path, *, quiet: bool) -> dict[str, str]:
     """A private, silent Prefect for a run started by hand; what the caller has set already wins.
 
@@ -39,7 +44,7 @@ def prefect_environment(project: Path, *, quiet: bool) -> dict[str, str]:
     Args:
         quiet: keep Prefect's log off the terminal; it goes to the server all the same.
     """
-    home = Path(os.environ.get("PREFECT_HOME", project / ".state" / "prefect"))
+    home = prefect_home(project)
     wanted = {
         "PREFECT_HOME": str(home),
         "PREFECT_LOCAL_STORAGE_PATH": str(home / "storage"),

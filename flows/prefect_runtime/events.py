@@ -19,8 +19,7 @@ from prefect.events import emit_event
 from components.files import read_json
 from flows.governance.registry import decision_on, project_store
 from flows.promoting.registries import name_of
-from flows.run.outcome import Outcome
-from flows.run.workspace import Workspace
+from flows.run.workspace import Outcome, Workspace
 
 CANDIDATE, WAITING = "checkpoint.candidate", "checkpoint.waiting"
 SUSPENDED = "evenkeel.flow-run.suspended"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator, Mapping
-from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
 from components.attempts import Attempts
 from components.errors import CorrectableError
-from components.processes.ports import LOOPBACK
+from components.processes.environments import LOOPBACK
 
 AUTH_VARIABLE = "PREFECT_API_AUTH_STRING"
 """``user:password``, as Prefect's own clients take it."""
@@ -59,9 +58,7 @@ class PrefectServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._http.close()
 
     def ready(self) -> bool:

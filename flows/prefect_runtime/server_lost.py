@@ -10,8 +10,7 @@ from typing import Any
 import httpx
 
 from components.errors import EvenkeelError, InputError
-from flows.run.outcome import Outcome
-from flows.run.workspace import Workspace
+from flows.run.workspace import Outcome, Workspace
 from flows.watching.execution import read
 
 NOTE = (

@@ -12,8 +12,7 @@ from components.directories import write_directory
 from components.files import write_text
 from components.layout import Layout
 from components.registry import Store
-from flows.serving.pages import EVIDENCE, TYPES
-from flows.watching.pages import addresses
+from flows.serving.pages import EVIDENCE, TYPES, addresses
 
 
 def pages(project: Path, store: Store, evidence: str | None, report: str | None = None) -> dict[str, str]:

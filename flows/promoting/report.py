@@ -16,7 +16,7 @@ from components.registry import Candidate, PromotionRecord, Store, champion, rea
 from components.types import Judgement
 from flows.governance.checkpoint import CheckpointView
 from flows.governance.comparison import comparison_key
-from flows.governance.policies import Policies, problems
+from flows.governance.policies import known_policies, problems
 from flows.governance.registry import RegistryContext, judge
 
 
@@ -87,7 +87,7 @@ def _required(context: RegistryContext, policy: str) -> dict[str, RequiredCanary
     """What the policy with this digest asks for; None where it is not known: an earlier one is in Git's history."""
     if policy == context.policy.sha256:
         return context.policy.settings.gate.canaries
-    earlier = Policies(context, [policy])[policy]
+    earlier = known_policies(context, [policy])[policy]
     return earlier.settings.gate.canaries if earlier else None
 
 

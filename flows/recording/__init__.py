@@ -3,7 +3,7 @@
 - `record` — `run.json`: what ran, on what, how it ended, and every figure
 - `machine` — the machine and the packages, for when a result does not come out again
 - `inputs` — puts inputs that neither Git nor DVC tracks under DVC
-- `lineage` — where a candidate comes from; `starters` — who started the run
+- `lineage` — where a candidate comes from, and who started the run
 - `storing` — writes all of that to the run's branch (`flows.host.branches`) at the end of a run, and pushes; the result
   is in the workspace's `.state/recording.json`
 - `reproduction` — checks the branch out and executes it again; `comparison` — compares the results with the record

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from components.config.documents import foreign
 from components.errors import EXIT_NO_CANDIDATE
 from components.files import read_json, read_text
+from flows.host.dvc import declared, locked, locked_in
 from flows.host.git import git, succeeds
 from flows.recording.record import LOCK, PIPELINE, leaves
 
@@ -60,20 +60,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON values."""
-        rows = [
-            {"stage": one.stage, "what": one.what, "recorded": one.recorded, "found": one.found}
-            for one in self.differences
-        ]
-        return {
-            "run_id": self.run_id,
-            "commit": self.commit,
-            "tolerance": self.tolerance,
-            "outputs": self.outputs,
-            "metrics": self.metrics,
-            "differences": rows,
-            "machine": self.machine,
-            "equal": self.equal,
-        }
+        return {**asdict(self), "equal": self.equal}
 
 
 def compare_stage(into: Comparison, stage: str, project: Path, root: Path, recorded_state: str, state: str) -> None:
@@ -88,8 +75,8 @@ def compare_stage(into: Comparison, stage: str, project: Path, root: Path, recor
     metrics = _metric_files(root, stage)
     for path in metrics:
         _compare_metrics(into, stage, path, project, root)
-    before = _outs(git(project, "show", f"{into.commit}:{LOCK}"), stage)
-    after = _outs(read_text(root / LOCK), stage)
+    before = locked(git(project, "show", f"{into.commit}:{LOCK}")).get(stage, {})
+    after = locked_in(root).get(stage, {})
     if into.tolerance == 0:
         seen = {one.what.partition(" ")[0] for one in into.of(stage)}
         for path in sorted(before | after):
@@ -106,25 +93,20 @@ def _compare_metrics(into: Comparison, stage: str, path: str, project: Path, roo
         return
     before = dict(leaves(json.loads(git(project, "show", recorded)), ""))
     after = dict(leaves(read_json(root / path), ""))
-    agree = within_tolerance(into.tolerance)
     for key in sorted(before | after):
         old, new = before.get(key, "nothing"), after.get(key, "nothing")
         if into.tolerance and _is_digest(old) and _is_digest(new):
             continue
         into.metrics[stage] += 1
-        if not agree(old, new):
+        if not agree(into.tolerance, old, new):
             into.differences.append(Difference(stage, f"{path} {key.removeprefix('.')}", str(old), str(new)))
 
 
-def within_tolerance(tolerance: float) -> Callable[[Any, Any], bool]:
+def agree(tolerance: float, old: Any, new: Any) -> bool:
     """Whether two values count as equal: numbers within the tolerance, absolutely or relatively."""
-
-    def agree(old: Any, new: Any) -> bool:
-        if tolerance and _is_number(old) and _is_number(new):
-            return math.isclose(old, new, rel_tol=tolerance, abs_tol=tolerance)
-        return bool(old == new)
-
-    return agree
+    if tolerance and _is_number(old) and _is_number(new):
+        return math.isclose(old, new, rel_tol=tolerance, abs_tol=tolerance)
+    return bool(old == new)
 
 
 def _is_digest(value: Any) -> bool:
@@ -136,11 +118,5 @@ def _is_number(value: Any) -> bool:
 
 
 def _metric_files(root: Path, stage: str) -> list[str]:
-    declared = foreign(read_text(root / PIPELINE), PIPELINE)["stages"][stage].get("metrics", [])
-    names = [entry if isinstance(entry, str) else next(iter(entry)) for entry in declared]
-    return [name for name in names if (root / name).exists()]
-
-
-def _outs(lock: str, stage: str) -> dict[str, str]:
-    entry = ((foreign(lock, "dvc.lock") or {}).get("stages") or {}).get(stage) or {}
-    return {out["path"]: out["md5"] for out in entry.get("outs", [])}
+    stages = foreign(read_text(root / PIPELINE), PIPELINE)["stages"]
+    return [name for name in declared(stages[stage], "metrics") if (root / name).exists()]

@@ -1,23 +1,33 @@
-"""Where a candidate comes from: `lineage.json` in its evidence. The gate compares it with `dvc.lock`."""
+"""Where a candidate comes from: `lineage.json` in its evidence, which the gate compares with `dvc.lock`.
+
+Who started the run is a claim without proof. At a terminal it is Git's configured identity and the login; in a deployed
+run it is the creator that Prefect recorded for the flow run. Prefect has no users: for a run that was started in its UI
+there is no claim.
+"""
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import json
 import platform
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from components.code_digest import code_digest
-from components.config.documents import foreign
-from components.files import dump_json, os_errors, read_text, sha256_bytes, sha256_tree
+from components.errors import InputError
+from components.files import dump_json, os_errors, read_json, sha256_bytes, sha256_tree, write_json
 from flows.host.branches import branch_of
+from flows.host.dvc import locked_in
 from flows.host.git import SNAPSHOT_IDENTITY, git, succeeds
 from flows.recording.machine import packages
-from flows.recording.starters import starters
 from flows.run.workspace import Workspace
 
 SCHEMA = 1
+FILE = "started_by.json"
 
 
 def trace(workspace: Workspace) -> dict[str, Any]:
@@ -41,7 +51,7 @@ def trace(workspace: Workspace) -> dict[str, Any]:
         "code_sha256": code_digest(root / "components"),
         "packages_sha256": sha256_bytes(dump_json({**pinned, "python": platform.python_version()}).encode()),
         "checkpoint_sha256": sha256_tree(workspace.layout.train_checkpoint),
-        "outputs": outputs(root, workspace.layout.lock),
+        "outputs": outputs(root),
     }
 
 
@@ -57,12 +67,9 @@ def committed(project: Path, commit: str) -> bool:
     return any("/runs/" not in name for name in found.splitlines())
 
 
-def outputs(root: Path, lock: Path) -> dict[str, str]:
+def outputs(root: Path) -> dict[str, str]:
     """Output -> MD5 as DVC counts it, of everything that `dvc.lock` names and that is there."""
-    if not lock.is_file():
-        return {}
-    stages = (foreign(read_text(lock), lock) or {}).get("stages") or {}
-    paths = [str(out["path"]) for stage in stages.values() for out in stage.get("outs") or []]
+    paths = [path for outs in locked_in(root).values() for path in outs]
     return {path: md5_path(root / path) for path in paths if (root / path).exists()}
 
 
@@ -75,3 +82,49 @@ def md5_path(path: Path) -> str:
         files = {below.relative_to(path).as_posix(): below for below in path.rglob("*") if below.is_file()}
     listing = [{"md5": md5_path(files[name]), "relpath": name} for name in sorted(files)]
     return hashlib.md5(json.dumps(listing, sort_keys=True).encode(), usedforsecurity=False).hexdigest() + ".dir"
+
+
+def note_starter(workspace: Workspace, flow_run_id: str | None, deployed: bool) -> None:
+    """Add the present user to those who worked on the run before. Call it with the workspace held."""
+    names = _of_flow_run(flow_run_id) if deployed and flow_run_id else local_identity(workspace.project)
+    before = starters(workspace)
+    if names is None or before == []:
+        write_json(_path(workspace), [])
+    else:
+        write_json(_path(workspace), sorted({*(before or ()), *names}))
+
+
+def starters(workspace: Workspace) -> list[str] | None:
+    """The names of all who started or continued the run; empty where one is not known, None before the first."""
+    path = _path(workspace)
+    return [str(name) for name in read_json(path)] if path.exists() else None
+
+
+def _path(workspace: Workspace) -> Path:
+    return workspace.layout.state / FILE
+
+
+def local_identity(project: Path) -> list[str]:
+    """Name and e-mail address that Git is configured with, and the login."""
+    found = []
+    for key in ("user.name", "user.email"):
+        with suppress(InputError):  # not configured
+            found.append(git(project, "config", "--get", key))
+    with suppress(OSError, KeyError, ImportError):  # a user without a name, as in a container
+        found.append(getpass.getuser())
+    return list(dict.fromkeys(name.strip() for name in found if name.strip()))
+
+
+def _of_flow_run(flow_run_id: str) -> Sequence[str] | None:
+    """The creator that Prefect recorded for the flow run; None where it recorded none."""
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        made = client.read_flow_run(UUID(flow_run_id))
+    by, deployment = made.created_by, ""
+    if by is None or not by.display_value:
+        return None
+    if by.type == "SCHEDULE" and made.deployment_id:
+        with get_client(sync_client=True) as client:
+            deployment = client.read_deployment(made.deployment_id).name
+    return [f"schedule:{deployment}"] if deployment else [str(by.display_value)]

@@ -15,6 +15,7 @@ from components.config.base import Section
 from components.config.documents import foreign
 from components.errors import InputError
 from components.files import dump_json, read_json, read_text, write_text
+from flows.host.dvc import locked_in
 from flows.host.git import RECORD
 from flows.recording.machine import Machine, this_machine
 from flows.run.workspace import Workspace
@@ -107,7 +108,7 @@ def finish_record(
         "outcome": outcome,
         "stages": dict(stages),
         "metrics": numbers(workspace.root),
-        "digests": digests(read_text(workspace.root / LOCK)) if (workspace.root / LOCK).exists() else {},
+        "digests": {path: md5 for outs in locked_in(workspace.root).values() for path, md5 in outs.items()},
     }
     return record.model_copy(update=fields)
 
@@ -120,12 +121,9 @@ def stages_since(progress: Path, offset: int, before: RunRecord | None) -> dict[
     known = before.stages if before else {}
     latest = {event["stage"]: event for event in _events(progress, offset) if "state" in event}
     found = {name: StageRecord(state=last["state"], seconds=last["seconds"]) for name, last in latest.items()}
-    kept = {name: stage for name, stage in known.items() if stage.state == "done" and _only_taken_over(found.get(name))}
+    executed = {name for name, stage in found.items() if stage.state != "cached"}
+    kept = {name: stage for name, stage in known.items() if stage.state == "done" and name not in executed}
     return {**known, **found, **kept}
-
-
-def _only_taken_over(stage: StageRecord | None) -> bool:
-    return stage is None or stage.state == "cached"
 
 
 def _events(path: Path, offset: int) -> Iterator[dict[str, Any]]:
@@ -164,12 +162,6 @@ def leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:
             yield from leaves(below, f"{key}.{number}")
     else:
         yield key, value
-
-
-def digests(lock: str) -> dict[str, str]:
-    """Output -> MD5, of all stages of a `dvc.lock`."""
-    stages = (foreign(lock, "dvc.lock") or {}).get("stages") or {}
-    return {out["path"]: out["md5"] for stage in stages.values() for out in stage.get("outs", [])}
 
 
 def write_record(root: Path, record: RunRecord) -> None:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from components.config import Settings, load
@@ -130,14 +131,11 @@ def recorded_in(reproduction: Reproduction) -> RunRecord:
         raise InputError(f"not valid JSON: {error}", where=f"{commit[:12]}:{RECORD}") from error
 
 
-def execute_stage(workspace: Workspace, stage: str) -> StageResult:
-    """One stage, executed whatever the cache knows."""
-    return reproduce(workspace, stage, force=True)
+EXECUTE = partial(reproduce, force=True)
+"""A stage, executed whatever the cache knows."""
 
 
-def reproduce_run(
-    reproduction: Reproduction, run: Callable[[Workspace, str], StageResult] = execute_stage
-) -> Comparison:
+def reproduce_run(reproduction: Reproduction, run: Callable[[Workspace, str], StageResult] = EXECUTE) -> Comparison:
     """Execute every stage that the run consisted of, in order, and compare each with the record.
 
     Raises:

@@ -9,12 +9,11 @@ from pathlib import Path
 from pydantic import Field
 
 from components.config.base import Section
-from components.config.documents import foreign
 from components.errors import CorrectableError, EvenkeelError
 from components.files import read_json, read_text, write_json, write_text
 from components.stages import OPTIONAL, wanted
 from flows.host.branches import branch_of, commit_run, push_branch
-from flows.host.dvc import configure, default_remote, dvc
+from flows.host.dvc import configure, default_remote, dvc, locked_in
 from flows.host.git import RECORD
 from flows.recording.inputs import track_inputs
 from flows.recording.record import (
@@ -142,7 +141,7 @@ def _refusal_report(workspace: Workspace) -> list[str]:
     """The report of a run that ended early, which DVC does not track. It is stored under another name than DVC's
     output."""
     report = workspace.layout.report
-    if not report.exists() or "report" in _stages_in(workspace.root / LOCK):
+    if not report.exists() or "report" in locked_in(workspace.root):
         return []
     kept = report.with_name(REFUSAL)
     write_text(kept, read_text(report))
@@ -157,17 +156,13 @@ def complete_optional_stages(workspace: Workspace) -> None:
     Raises:
         InputError: DVC could not.
     """
-    known = _stages_in(workspace.root / LOCK)
-    if not known.issuperset(wanted(workspace.settings)):
+    known = locked_in(workspace.root).keys()
+    if not known >= {*wanted(workspace.settings)}:
         return
     for stage in OPTIONAL.keys() - known:
         log = workspace.log(stage)
         how = "see its log; the rest of the run is not touched by it"
         dvc(workspace.root, workspace.project, "repro", "--single-item", stage, log=log, how=how)
-
-
-def _stages_in(lock: Path) -> set[str]:
-    return set((foreign(read_text(lock), lock) or {}).get("stages") or {}) if lock.exists() else set()
 
 
 def _push(workspace: Workspace, kept: RecordingResult) -> RecordingResult:
@@ -200,7 +195,7 @@ def push_outputs(workspace: Workspace) -> None:
     Raises:
         InputError: DVC failed; the message is DVC's.
     """
-    stages = sorted(_stages_in(workspace.root / LOCK))
+    stages = sorted(locked_in(workspace.root))
     pointers = [one.pointer for one in workspace.inputs if one.kept_by == "link"]
     tracked = [one.target for one in workspace.inputs if one.kept_by == "dvc"]
     configure(workspace.root, workspace.project)

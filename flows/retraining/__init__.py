@@ -2,8 +2,7 @@
 
 - `incoming` — the files of the folder that new data arrive in, and which of them are still being written
 - `ledger` — the files that have joined, in the order in which they were first seen, and the runs that ended
-- `versions` — which of them are earlier versions of others
-- `joining` — the configured source and all of them as one file
+- `joining` — the configured source and all of them as one file, newer versions in the place of earlier ones
 - `plan` — the run that follows, or that there is nothing to do
 - `summaries` — the result as text and as Markdown
 

@@ -20,14 +20,6 @@ LONGEST_LINE = 2**24
 
 
 @dataclass(frozen=True, slots=True)
-class IncomingFile:
-    """A file that is whole."""
-
-    path: Path
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class SkippedFile:
     """A file of the folder that does not join, and why."""
 
@@ -35,8 +27,8 @@ class SkippedFile:
     why: str
 
 
-def scan(folder: Path, now: float) -> tuple[list[IncomingFile], list[SkippedFile]]:
-    """The JSON-lines files of a folder by name, and the files that are skipped. Hidden files are ignored.
+def scan(folder: Path, now: float) -> tuple[list[Path], list[SkippedFile]]:
+    """The whole JSON-lines files of a folder by name, and the files that are skipped. Hidden files are ignored.
 
     Args:
         now: when the night began, in seconds since the epoch; what was written since waits as well.
@@ -46,7 +38,7 @@ def scan(folder: Path, now: float) -> tuple[list[IncomingFile], list[SkippedFile
     """
     if not folder.is_dir():
         raise InputError("no folder for incoming data", where=folder, how="make it (mkdir), or name another one")
-    incoming_files, skipped = [], []
+    whole, skipped = [], []
     with os_errors("read", folder):
         for path in sorted(folder.iterdir()):
             if path.name.startswith("."):
@@ -55,8 +47,8 @@ def scan(folder: Path, now: float) -> tuple[list[IncomingFile], list[SkippedFile
             if why:
                 skipped.append(SkippedFile(path.name, why))
             else:
-                incoming_files.append(IncomingFile(path, path.stat().st_size))
-    return incoming_files, skipped
+                whole.append(path)
+    return whole, skipped
 
 
 def _skip_reason(path: Path, now: float) -> str:

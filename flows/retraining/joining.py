@@ -10,41 +10,42 @@ import codecs
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from components.errors import InputError
 from components.files import fsync_directory, os_errors, read_json, sha256_bytes, sha256_file, write_json
-from flows.retraining.incoming import IncomingFile, SkippedFile, blocks
+from flows.retraining.incoming import SkippedFile, blocks
 from flows.retraining.ledger import JoinedFile, Ledger, current
-from flows.retraining.versions import earlier_version
 
 KEPT = 3
 """Joined files that are kept: tonight's, and those of runs that may still be continued."""
+ALIKE = 0.5
+"""Of the rows of the shorter of two files of one name: from there on they are two versions of one file. A name that is
+used again for other data, as a log's is, has none or few rows in common with what it stood for before."""
 
 
-def add_new_files(ledger: Ledger, incoming_files: Sequence[IncomingFile], source_sha256: str) -> list[SkippedFile]:
+def add_new_files(ledger: Ledger, incoming: Sequence[Path], source_sha256: str) -> list[SkippedFile]:
     """Add the files that are new; returns the others with the reason why they are skipped.
 
-    A newer version of a file that joined takes its place, see `flows.retraining.versions`. What is gone from the folder
+    A newer version of a file that joined takes its place, see `earlier_version`. What is gone from the folder
     leaves unless a run with it has ended: so a file that breaks the runs can be corrected or removed.
     """
     digests = {}
-    for incoming_file in incoming_files:
-        with os_errors("read", incoming_file.path):
-            digests[incoming_file] = sha256_file(incoming_file.path)
+    for path in incoming:
+        with os_errors("read", path):
+            digests[path] = sha256_file(path)
     gone = ledger.keep(set(digests.values()))
     skipped = [
         SkippedFile(row.name, "no longer joins: it left or changed before a night with it had ended") for row in gone
     ]
-    for incoming_file, digest in digests.items():
-        name = incoming_file.path.name
-        known = _known(ledger, name, digest)
+    for path, digest in digests.items():
+        name, known = path.name, _known(ledger, path.name, digest)
         if digest == source_sha256:
             skipped.append(SkippedFile(name, "is left out: it is the configured source itself"))
         elif known is None:
-            row = _store(ledger, incoming_file, digest)
+            row = _store(ledger, path, digest)
             if row is None:
                 skipped.append(SkippedFile(name, "waits for the next night: it changed while it was read"))
             else:
@@ -62,10 +63,10 @@ def _known(ledger: Ledger, name: str, digest: str) -> JoinedFile | None:
     return None if set_back else next((row for row in reversed(seen) if row.sha256 == digest), None)
 
 
-def _store(ledger: Ledger, incoming_file: IncomingFile, digest: str) -> JoinedFile | None:
+def _store(ledger: Ledger, path: Path, digest: str) -> JoinedFile | None:
     """Copy a file to where it stays; None where it is not what it was a moment ago."""
-    target, name = ledger.part(digest), incoming_file.path.name
-    copied, rows = _write(target.parent, blocks(incoming_file.path), lambda _: target)
+    target, name = ledger.part(digest), path.name
+    copied, rows = _write(target.parent, blocks(path), lambda _: target)
     if copied != digest:
         target.unlink()
         return None
@@ -147,3 +148,40 @@ def _remove_old(folder: Path) -> None:
     newest = sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
     for path in newest[KEPT:]:
         path.unlink()
+
+
+def earlier_version(ledger: Ledger, name: str, path: Path) -> JoinedFile | None:
+    """The file whose place the one at ``path`` takes.
+
+    One with whose bytes it begins, whatever either is called; else one of its name that is alike.
+    """
+    rows, size = current(ledger.seen()), path.stat().st_size
+    with os_errors("read", path):
+        beginnings = _beginnings(path, {row.bytes for row in rows if row.bytes < size})
+        begun = (row for row in rows if beginnings.get(row.bytes) == row.sha256)
+        same_name = (row for row in rows if row.name == name and _alike(ledger.part(row.sha256), path))
+        return next(begun, None) or next(same_name, None)
+
+
+def _beginnings(path: Path, sizes: Iterable[int]) -> dict[int, str]:
+    """Size in bytes -> hex digest of that much of the file."""
+    digest, done, found = hashlib.sha256(), 0, {}
+    with path.open("rb") as file:
+        for size in sorted(sizes):
+            while done < size and (block := file.read(min(size - done, 2**20))):
+                digest.update(block)
+                done += len(block)
+            found[size] = digest.hexdigest()
+    return found
+
+
+def _alike(earlier: Path, later: Path) -> bool:
+    if not earlier.is_file():
+        return False
+    first, second = _rows(earlier), _rows(later)
+    return len(first & second) >= ALIKE * min(len(first), len(second)) > 0
+
+
+def _rows(path: Path) -> set[int]:
+    with path.open("rb") as file:
+        return {hash(row) for line in file if (row := line.strip())}

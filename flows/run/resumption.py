@@ -95,7 +95,8 @@ def _find(project: Path, run_id: str) -> Path:
 def workspaces(project: Path) -> list[Path]:
     """The folders of all runs of the project, the one that was used last first."""
     found = [path.parent for path in (project / "runs").glob("*/params.yaml") if not path.parent.name.startswith(".")]
-    return sorted(found, key=_last_used, reverse=True)
+    used = {root: (root / RECORD).stat().st_mtime if (root / RECORD).exists() else 0.0 for root in found}
+    return sorted(found, key=used.__getitem__, reverse=True)
 
 
 def _record_of(root: Path) -> RunRecord | None:
@@ -104,11 +105,6 @@ def _record_of(root: Path) -> RunRecord | None:
         return read_record(root)
     except InputError:
         return None
-
-
-def _last_used(root: Path) -> float:
-    record = root / RECORD
-    return record.stat().st_mtime if record.exists() else 0.0
 
 
 def _resumable(project: Path) -> str:

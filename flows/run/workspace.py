@@ -47,6 +47,16 @@ class RunRequest:
 UNKNOWN_REQUEST = RunRequest()
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run came to: the digest of the proposed checkpoint, or None and the reason why there is none."""
+
+    run_id: str
+    workspace: str
+    candidate: str | None
+    reason: str = ""
+
+
 @dataclass(frozen=True)
 class Workspace:
     """One run's folder. Finding it writes nothing; `ensure` makes it."""

@@ -1,7 +1,7 @@
 """`evenkeel serve`: a Prefect server, a worker and the project's deployments, kept alive in the foreground.
 
 - `serve` — the command: starts everything in order, supervises it, ends it
-- `options` — what may be chosen; `environments` — what server, worker and flow runs find in their environment
+- `options` — what may be chosen, and what server, worker and flow runs find in their environment
 - `service` — `.state/serve.json`: where other commands find what is served, and who serves it
 - `process` — one supervised process
 - `register` — a process of its own, because it imports Prefect: work pool, deployments, automations
@@ -9,5 +9,5 @@
 - `under_way` — gives flow runs back that lost their process, so that a worker continues them
 - `flow_run` — the process of one flow run; `flow_run_pod` — the same in a pod of a cluster
 - `cluster` — the deployments in the work pool of a cluster, where others serve
-- `pages` — reports and data docs over HTTP
+- `pages` — reports and data docs over HTTP, and their addresses
 """

@@ -16,10 +16,8 @@ from prefect.exceptions import ObjectNotFound
 from components.config.kubernetes import IMAGE
 from components.errors import EvenkeelError, InputError
 from flows.host.git import project_root
-from flows.serving.automations import set_automations
 from flows.serving.deployments import Entry, WorkPool, read_entries
-from flows.serving.options import NOTIFY_VARIABLE
-from flows.serving.register import deploy, full_name, remove_others
+from flows.serving.register import bring_up_to_date
 
 POOL = "kubernetes"
 """As in k8s/prefect/worker.yaml."""
@@ -37,11 +35,7 @@ def register(project: Path, image: str) -> None:
     entries = [(elsewhere(entry, image), entry.load()) for entry in read_entries(project)]
     with get_client(sync_client=True) as client:
         _find_pool(client)
-        for entry, flow in entries:
-            print("deployed ", deploy(client, entry, flow), flush=True)
-        for name in remove_others(client, {full_name(entry, flow) for entry, flow in entries}, POOL):
-            print("removed  ", name, flush=True)
-        set_automations(client, os.environ.get(NOTIFY_VARIABLE, ""))
+        bring_up_to_date(client, entries, POOL)
 
 
 def elsewhere(entry: Entry, image: str) -> Entry:

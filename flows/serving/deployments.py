@@ -15,8 +15,9 @@ import yaml
 from prefect import Flow
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.events import DeploymentEventTrigger
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
+from components.config.base import Section
 from components.errors import InputError
 from components.files import read_text
 
@@ -37,52 +38,44 @@ Cron = Annotated[str, AfterValidator(lambda value: _checked("cron", value))]
 Zone = Annotated[str, Field(min_length=1), AfterValidator(lambda value: _checked("timezone", value))]
 
 
-class ScheduleEntry(BaseModel):
+class ScheduleEntry(Section):
     """One schedule; ``slug`` is how it is recognised when it is deployed again."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     slug: str
     cron: Cron
     timezone: Zone
     active: bool = True
     """At first; after that people decide, in the UI."""
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] = Field(default_factory=dict)
 
 
-class Limit(BaseModel):
+class Limit(Section):
     """How many runs of a deployment there may be at once, and what happens to one more."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     limit: int = Field(ge=1)
     collision_strategy: Literal["ENQUEUE", "CANCEL_NEW"] = "ENQUEUE"
     grace_period_seconds: int | None = Field(None, ge=60, le=86400)
 
 
-class WorkPool(BaseModel):
+class WorkPool(Section):
     """Where the runs go, and variables of their jobs."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     name: str
-    job_variables: dict[str, Any] = {}
+    job_variables: dict[str, Any] = Field(default_factory=dict)
 
 
-class Entry(BaseModel):
+class Entry(Section):
     """One deployment of the file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     entrypoint: str
     work_pool: WorkPool
     description: str | None = None
-    tags: list[str] = []
-    parameters: dict[str, Any] = {}
-    schedules: list[ScheduleEntry] = []
+    tags: list[str] = Field(default_factory=list)
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    schedules: list[ScheduleEntry] = Field(default_factory=list)
     concurrency_limit: Limit | None = None
-    triggers: list[DeploymentEventTrigger] = []
+    triggers: list[DeploymentEventTrigger] = Field(default_factory=list)
 
     def load(self) -> Flow[..., Any]:
         """The flow.

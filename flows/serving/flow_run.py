@@ -8,17 +8,16 @@ engine starts or ends, the engine exits; it is started again once the server ans
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import runpy
-import signal
 import sys
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from components.errors import EvenkeelError
+from components.processes.ranked import die_with_parent
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun
@@ -32,15 +31,6 @@ MOST_STARTS = 5
 PATIENCE = 300.0
 """Seconds that a server may be unreachable."""
 UNDER_WAY = ("PENDING", "RUNNING")
-PR_SET_PDEATHSIG = 1
-
-
-def die_with_worker() -> None:
-    """Let the kernel kill this process when the one that started it is gone, whatever that died of (Linux)."""
-    parent = os.getppid()
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def read_flow_run(flow_run: str) -> FlowRun:
@@ -94,7 +84,7 @@ def unexpected(record: logging.LogRecord) -> bool:
 
 
 def main() -> None:
-    die_with_worker()
+    die_with_parent()  # the worker
     for logger in ("prefect.engine", "prefect.flow_runs"):
         logging.getLogger(logger).addFilter(unexpected)
     if START_WITHIN in os.environ and skip_if_late(os.environ[FLOW_RUN], float(os.environ[START_WITHIN])):

@@ -1,22 +1,27 @@
-"""What may be chosen about serving."""
+"""What may be chosen about serving, and what server, worker and flow runs then find in their environment."""
 
 from __future__ import annotations
 
 import os
 import socket
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from components.errors import InputError
-from components.processes.ports import LOOPBACK, free_port
+from components.processes.environments import LOOPBACK, free_port
+from flows.prefect_runtime.environment import HEARTBEAT_SECONDS, prefect_environment
 from flows.prefect_runtime.server import AUTH_VARIABLE
+from flows.serving.pages import PAGES_VARIABLE
 
 DEFAULT_PORT = 4200
 POOL = "local-process"
 DATABASE_VARIABLE = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
 NOTIFY_VARIABLE = "EVENKEEL_NOTIFY_URL"
 SERVER_AUTH_VARIABLE = "PREFECT_SERVER_API_AUTH_STRING"
+POLL_SECONDS = 1
+"""Between two looks of the worker for runs that are due."""
 DRIVERS = ("postgresql+asyncpg", "sqlite+aiosqlite")
 
 
@@ -45,7 +50,7 @@ class Options:
 def choose(project: Path, port: int, database: str, notify: str) -> Options:
     """Options from the command line, with what the environment adds; secrets leave the environment.
 
-    What this process starts therefore gets them only where it is meant to (`flows.serving.environments`).
+    What this process starts therefore gets them only where it is meant to (the functions below).
 
     Raises:
         InputError: a URL or an auth string that cannot work.
@@ -85,3 +90,49 @@ def check_free(port: int) -> None:
     except (OSError, OverflowError) as error:
         how = "choose another one with --port, or --port 0 for any that is free"
         raise InputError(f"port {port} cannot be used: {error}", where=LOOPBACK, how=how) from error
+
+
+def server_environment(options: Options) -> dict[str, str]:
+    """Loopback only; nothing is sent anywhere."""
+    return {
+        **prefect_environment(options.project, quiet=False),
+        "PREFECT_API_URL": options.api_url,
+        "PREFECT_SERVER_API_HOST": LOOPBACK,
+        "PREFECT_SERVER_API_PORT": str(options.port),
+        "PREFECT_SERVER_UI_API_URL": options.api_url,
+        "PREFECT_UI_URL": options.base_url,
+        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
+        # A run that waits for a place of its deployment looks again after so many seconds.
+        "PREFECT_SERVER_DEPLOYMENTS_CONCURRENCY_SLOT_WAIT_SECONDS": "5",
+        # Who holds a place of a deployment that may run once at a time is still known after a restart.
+        "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+        **({DATABASE_VARIABLE: options.database} if options.database else {}),
+        **({SERVER_AUTH_VARIABLE: options.auth} if options.auth else {}),
+    }
+
+
+def client_environment(options: Options) -> dict[str, str]:
+    """For clients of the server."""
+    return {
+        **prefect_environment(options.project, quiet=False),
+        "PREFECT_API_URL": options.api_url,
+        **({AUTH_VARIABLE: options.auth} if options.auth else {}),
+    }
+
+
+def registrar_environment(options: Options) -> dict[str, str]:
+    """For `flows.serving.register`."""
+    return {**client_environment(options), **({NOTIFY_VARIABLE: options.notify} if options.notify else {})}
+
+
+def worker_environment(options: Options, pages_url: str) -> dict[str, str]:
+    """For the worker, and through it for every flow run."""
+    return {
+        **client_environment(options),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "PREFECT_WORKER_QUERY_SECONDS": str(POLL_SECONDS),
+        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS),
+        PAGES_VARIABLE: pages_url,
+    }

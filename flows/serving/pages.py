@@ -8,6 +8,7 @@ may load anything from elsewhere. Static files of `starlette` need an event loop
 from __future__ import annotations
 
 import html
+import os
 import re
 import sys
 import threading
@@ -15,10 +16,11 @@ from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from components.files import sha256_bytes
-from components.processes.ports import LOOPBACK
+from components.layout import Layout
+from components.processes.environments import LOOPBACK
 
 TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -29,6 +31,8 @@ TYPES = {
     ".woff2": "font/woff2",
 }
 """What pages consist of; nothing else is served."""
+PAGES_VARIABLE = "EVENKEEL_PAGES_URL"
+"""Address below which ``runs/<run-id>/out/...`` is served: browsers follow no ``file:`` link from a server's page."""
 EVIDENCE = Path(".state/evidence")
 """Copies of the pages of candidates' evidence, in the project; a folder each, named after the evidence's digest."""
 PATH = re.compile(
@@ -163,3 +167,20 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Page views are not logged."""
+
+
+def addresses(layout: Layout, folder: str) -> dict[str, str]:
+    """Title -> address of every page that there is; ``folder`` is the layout's own on the server of pages."""
+    pages = {
+        "Report": layout.report,
+        "Data validation": layout.data / "validation.html",
+        "Verifier audit": layout.audit_page,
+    }
+    return {title: _address(layout, path, folder) for title, path in pages.items() if path.is_file()}
+
+
+def _address(layout: Layout, path: Path, folder: str) -> str:
+    base = os.environ.get(PAGES_VARIABLE, "").rstrip("/")
+    if not base:
+        return path.resolve().as_uri()
+    return f"{base}/{quote(folder)}/{quote(path.relative_to(layout.root).as_posix())}"

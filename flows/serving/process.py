@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import psutil
 
-from components.processes.child import Child
+from components.processes import Child
+from flows.host.processes import end
 from flows.serving.service import ProcessIdentity, last_service
 
 LONGEST_PAUSE = 30.0
@@ -18,43 +19,41 @@ HEALTHY = 120.0
 """Seconds after which a process counts as healthy: when it exits later, it is restarted without a pause."""
 MAX_EXITS = 6
 """Deaths in a row, none of them `HEALTHY` seconds after the last, after which it is given up."""
-
 LEFTOVERS = 20.0
 """Seconds to wait for the processes of a killed `serve` to end."""
 WIDTH = 200
 """Characters of a log's line that are shown; a database can say thousands in one."""
 
 
-@dataclass
 class SupervisedProcess:
-    """A command under a guardian process. ``grace``: seconds between asking it to end and killing it."""
+    """A command under a guardian, started at once, and again when it has died.
 
-    name: str
-    command: Sequence[str]
-    env: Mapping[str, str]
-    log: Path
-    cwd: Path
-    grace: float
-    child: Child | None = None
-    exits: int = 0
-    started: float = field(default=0.0, repr=False)
+    Args:
+        grace: seconds between asking it to end and killing it.
+    """
+
+    def __init__(
+        self, name: str, command: Sequence[str], env: Mapping[str, str], log: Path, cwd: Path, grace: float
+    ) -> None:
+        self.log, self.exits = log, 0
+        self._make = partial(Child, name, command, log=log, env=env, cwd=cwd, grace=grace)
+        self.start()
 
     def start(self) -> None:
-        self.child = Child(self.name, self.command, log=self.log, env=self.env, cwd=self.cwd, grace=self.grace)
-        self.started = time.monotonic()
+        self.child, self.started = self._make(), time.monotonic()
 
     @property
     def alive(self) -> bool:
-        return self.child is not None and self.child.alive
+        return self.child.alive
 
     @property
     def who(self) -> ProcessIdentity | None:
-        return ProcessIdentity.of(self.child.pid) if self.child is not None and self.child.alive else None
+        """Its guardian, while that lives."""
+        return ProcessIdentity.of(self.child.pid) if self.alive else None
 
     def ending(self) -> str:
         """How it ended, and what it said last."""
-        said = self.child.ending() if self.child is not None else f"{self.name} was never started"
-        return "\n".join(line[:WIDTH] for line in said.splitlines())
+        return "\n".join(line[:WIDTH] for line in self.child.ending().splitlines())
 
     def record_exit(self) -> float:
         """Count it; returns the seconds to wait before the next start."""
@@ -64,11 +63,6 @@ class SupervisedProcess:
     @property
     def gave_up(self) -> bool:
         return self.exits >= MAX_EXITS
-
-    def stop(self) -> None:
-        """End it and all that it started; returns when that is gone."""
-        if self.child is not None:
-            self.child.stop()
 
 
 def wait_for(condition: Callable[[], bool], seconds: float, stop: Callable[[], bool], pause: float = 0.2) -> bool:
@@ -87,8 +81,4 @@ def end_leftovers(project: Path) -> None:
     left = [who for who in service.parts.values() if who.alive] if service else []
     if wait_for(lambda: not any(who.alive for who in left), LEFTOVERS, lambda: False):
         return
-    for who in left:
-        if who.alive:
-            guardian = psutil.Process(who.pid)
-            for process in [*guardian.children(recursive=True), guardian]:
-                process.kill()
+    end(psutil.Process(who.pid) for who in left if who.alive)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from prefect.client.schemas.filters import (
     WorkPoolFilter,
     WorkPoolFilterName,
 )
-from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy, WorkerStatus
+from prefect.client.schemas.objects import ConcurrencyLimitConfig, WorkerStatus
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.deployments.runner import RunnerDeployment
 from prefect.exceptions import ObjectNotFound
@@ -30,7 +30,7 @@ from prefect.workers.process import ProcessWorker
 from components.errors import EvenkeelError, InputError
 from flows.host.git import project_root
 from flows.serving.automations import set_automations
-from flows.serving.deployments import Entry, Limit, ScheduleEntry, read_entries
+from flows.serving.deployments import Entry, ScheduleEntry, read_entries
 from flows.serving.options import NOTIFY_VARIABLE, POOL
 
 TAG = "evenkeel"
@@ -46,11 +46,16 @@ def register(project: Path) -> None:
     entries = [(entry, entry.load()) for entry in read_entries(project)]  # before anything is changed
     with get_client(sync_client=True) as client:
         make_pool(client, project)
-        for entry, flow in entries:
-            print("deployed ", deploy(client, entry, flow), flush=True)
-        for name in remove_others(client, {full_name(entry, flow) for entry, flow in entries}):
-            print("removed  ", name, flush=True)
-        set_automations(client, os.environ.get(NOTIFY_VARIABLE, ""))
+        bring_up_to_date(client, entries, POOL)
+
+
+def bring_up_to_date(client: SyncPrefectClient, entries: Sequence[tuple[Entry, Flow[..., Any]]], pool: str) -> None:
+    """Deploy these to the work pool, remove what an earlier file had deployed there, and set the automations."""
+    for entry, flow in entries:
+        print("deployed ", deploy(client, entry, flow), flush=True)
+    for name in remove_others(client, {full_name(entry, flow) for entry, flow in entries}, pool):
+        print("removed  ", name, flush=True)
+    set_automations(client, os.environ.get(NOTIFY_VARIABLE, ""))
 
 
 def make_pool(client: SyncPrefectClient, project: Path) -> None:
@@ -92,7 +97,7 @@ def full_name(entry: Entry, flow: Flow[..., Any]) -> str:
 
 def deploy(client: SyncPrefectClient, entry: Entry, flow: Flow[..., Any]) -> str:
     """Create the deployment or bring it up to date; returns its full name."""
-    name = full_name(entry, flow)
+    name, limit = full_name(entry, flow), entry.concurrency_limit
     try:
         paused = client.read_deployment_by_name(name).paused
     except ObjectNotFound:
@@ -104,7 +109,7 @@ def deploy(client: SyncPrefectClient, entry: Entry, flow: Flow[..., Any]) -> str
         tags=entry.tags,
         parameters=entry.parameters,
         paused=paused,
-        concurrency_limit=_limit(entry.concurrency_limit),
+        concurrency_limit=ConcurrencyLimitConfig(**limit.model_dump()) if limit else None,
         triggers=list(entry.triggers),
         work_pool_name=entry.work_pool.name,
         job_variables=entry.work_pool.job_variables,
@@ -137,7 +142,7 @@ def schedule(client: SyncPrefectClient, name: str, wanted: list[ScheduleEntry]) 
         client.delete_deployment_schedule(deployment.id, there[slug].id)
 
 
-def remove_others(client: SyncPrefectClient, kept: set[str], pool: str = POOL) -> Iterator[str]:
+def remove_others(client: SyncPrefectClient, kept: set[str], pool: str) -> Iterator[str]:
     """Remove deployments that an earlier file made, with their schedules and triggers; yields their names.
 
     Args:
@@ -152,16 +157,6 @@ def remove_others(client: SyncPrefectClient, kept: set[str], pool: str = POOL) -
             client.delete_resource_owned_automations(f"prefect.deployment.{found.id}")
             client.delete_deployment(found.id)
             yield name
-
-
-def _limit(limit: Limit | None) -> ConcurrencyLimitConfig | None:
-    if limit is None:
-        return None
-    return ConcurrencyLimitConfig(
-        limit=limit.limit,
-        collision_strategy=ConcurrencyLimitStrategy(limit.collision_strategy),
-        grace_period_seconds=limit.grace_period_seconds,
-    )
 
 
 if __name__ == "__main__":

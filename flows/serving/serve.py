@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from types import FrameType
 
@@ -19,14 +19,20 @@ from rich.console import Console
 
 from components.errors import InputError
 from components.files import os_errors
-from flows.prefect_runtime.environment import HEARTBEAT_SECONDS
-from flows.prefect_runtime.server import PrefectServer
-from flows.serving import environments
-from flows.serving.options import POOL, Options, check_free
+from flows.prefect_runtime.environment import HEARTBEAT_SECONDS, prefect_home
+from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
+from flows.serving.options import (
+    POOL,
+    Options,
+    check_free,
+    registrar_environment,
+    server_environment,
+    worker_environment,
+)
 from flows.serving.pages import PageServer
 from flows.serving.process import SupervisedProcess, end_leftovers, wait_for
 from flows.serving.service import ProcessIdentity, Service, exclusive, service_file, write_service
-from flows.serving.under_way import reschedule, reschedule_if_possible
+from flows.serving.under_way import reschedule
 
 STARTUP = 180.0
 """Seconds that the server may take; the first start makes the database."""
@@ -112,7 +118,7 @@ class Serving:
         command += ["--host", "127.0.0.1", "--port", str(self._options.port)]
         command += ["--log-level", "warning", "--timeout-graceful-shutdown", "3"]
         self._server_began = datetime.now(UTC)
-        self._run_part("server", command, environments.server(self._options), SERVER_GRACE)
+        self._run_part("server", command, server_environment(self._options), SERVER_GRACE)
         self._wait_until_ready()
 
     def _wait_until_ready(self) -> None:
@@ -128,7 +134,7 @@ class Serving:
         command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"]
         command += ["--name", self._worker_name, "--no-create-pool-if-not-found"]
         # No grace period: a run is killed with its worker; on SIGTERM it would set its own state to Crashed.
-        self._run_part("worker", command, environments.worker(self._options, pages_url), 0.0)
+        self._run_part("worker", command, worker_environment(self._options, pages_url), 0.0)
         self._write_service(pages_url)
 
     def _crashed_since(self) -> datetime | None:
@@ -137,14 +143,15 @@ class Serving:
         return began if began and datetime.now(UTC) - began < CATCHING_UP else None
 
     def _run_part(self, name: str, command: list[str], env: Mapping[str, str], grace: float) -> None:
-        home = environments.home(self._project)
+        home = prefect_home(self._project)
         with os_errors("write", home):
             home.mkdir(parents=True, exist_ok=True)
-        if (part := self._parts.get(name)) is None:
-            log = self._logs / f"{name}.log"
-            log.unlink(missing_ok=True)  # of the last time
-            part = self._parts[name] = SupervisedProcess(name, command, env, log, home, grace)
-        part.start()
+        if name in self._parts:
+            self._parts[name].start()
+            return
+        log = self._logs / f"{name}.log"
+        log.unlink(missing_ok=True)  # of the last time
+        self._parts[name] = SupervisedProcess(name, command, env, log, home, grace)
 
     def _write_service(self, pages_url: str) -> None:
         parts = {name: who for name, part in self._parts.items() if (who := part.who)}
@@ -157,7 +164,7 @@ class Serving:
         process = subprocess.Popen(
             [sys.executable, "-m", "flows.serving.register"],
             cwd=self._project,
-            env={**os.environ, **environments.registrar(self._options)},
+            env={**os.environ, **registrar_environment(self._options)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -197,15 +204,11 @@ class Serving:
         """The worker with its runs first, then their state is set right, then the server ends."""
         worker, server = self._parts.get("worker"), self._parts.get("server")
         if worker is not None:
-            worker.stop()
-            for name in reschedule_if_possible(self._prefect, "evenkeel serve was stopped", self._worker_name):
-                self._print(f"stopped   {name}; the next `evenkeel serve` continues it")
+            worker.child.stop()
+            with suppress(ServerUnavailable):  # the next start of `serve` reschedules
+                for name in reschedule(self._prefect, "evenkeel serve was stopped", self._worker_name):
+                    self._print(f"stopped   {name}; the next `evenkeel serve` continues it")
         if server is not None:
-            server.stop()
+            server.child.stop()
         service_file(self._project).unlink(missing_ok=True)
         self._print("stopped")
-
-
-def serve(options: Options, console: Console) -> None:
-    """Serve a project in the foreground, see `Serving.run`."""
-    Serving(options, console).run()

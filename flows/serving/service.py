@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Self
 
 import psutil
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field, ValidationError
 
+from components.config.base import Section
 from components.errors import InputError
 from components.files import read_json, write_json
-from components.processes.owner import alive
+from components.processes.living import alive
 from flows.host.locks import lock_file
 
 
-class ProcessIdentity(BaseModel):
+class ProcessIdentity(Section):
     """A process that cannot be mistaken for a later one with the same number."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     pid: int
     created: float
@@ -33,14 +32,12 @@ class ProcessIdentity(BaseModel):
         return alive(self.pid, self.created)
 
 
-class Service(BaseModel):
+class Service(Section):
     """What is served. Secrets are not part of it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     server: ProcessIdentity
     """The `evenkeel serve` itself."""
-    parts: dict[str, ProcessIdentity] = {}
+    parts: dict[str, ProcessIdentity] = Field(default_factory=dict)
     """What it started, by name."""
     api_url: str
     ui_url: str

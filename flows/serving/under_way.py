@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
+from flows.prefect_runtime.server import PrefectServer
 from flows.serving.options import POOL
 
 UNDER_WAY = ("RUNNING", "PENDING", "CANCELLING")
@@ -60,11 +60,3 @@ def _other_workers(server: PrefectServer, worker: str) -> bool:
 def _taken_for_dead(state: Mapping[str, Any], since: datetime | None) -> bool:
     at = datetime.fromisoformat(state["timestamp"])
     return since is not None and at >= since and str(state["message"]).startswith(ZOMBIE)
-
-
-def reschedule_if_possible(server: PrefectServer, why: str, worker: str) -> list[str]:
-    """`reschedule`, but ignore a server that does not answer: the next start of `serve` reschedules."""
-    try:
-        return reschedule(server, why, worker)
-    except ServerUnavailable:
-        return []

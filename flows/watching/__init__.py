@@ -1,9 +1,7 @@
 """The state of runs: in the Prefect UI, at a terminal, and after a run died.
 
 - `execution` — who runs a workspace now, or ran it last, and how that ended
-- `watcher` — a stage in the Prefect UI while it works; `channel` — its artifacts, and an unreachable server;
-  `signals` — the table of health signals
-- `artifacts` — what the UI keeps of a run; `report` — its report as Markdown; `pages` — where its pages are
+- `watcher` — a stage in the Prefect UI while it works; `channel` — its artifacts, and an unreachable server
+- `artifacts` — what the UI keeps of a run; `report` — its report as Markdown
 - `runs` — the runs of a project, from their workspaces; `status` and `logs` show them, `cancel` stops one
-- `api` — the Prefect server, without Prefect
 """

@@ -1,4 +1,4 @@
-"""What the Prefect UI keeps of a run that ended: its health, the ledger of responses, and the report.
+"""What the Prefect UI keeps of a run: the estimate before it; its health, the ledger of responses and the report after.
 
 The keys are the same in every run, so that the UI has their history.
 """
@@ -14,10 +14,19 @@ from components.files import read_text
 from components.health.responses import read_ledger
 from components.health.summaries import ledger_rows
 from components.health.summaries.ledger import HEADS, cells
+from flows.budget import display
+from flows.budget.estimate import Estimate
 from flows.run.workspace import Workspace
 from flows.watching.report import markdown
 
-VERDICT, LEDGER, REPORT = "run-health", "run-ledger", "run-report"
+ESTIMATE, VERDICT, LEDGER, REPORT = "run-estimate", "run-health", "run-ledger", "run-report"
+
+
+def publish_estimate(workspace: Workspace, found: Estimate) -> None:
+    """Show how long the run will take, and by what that is known. Call it inside a flow run."""
+    text = display.markdown(workspace, found)
+    create_markdown_artifact(text, key=ESTIMATE, description=f"Estimate for {workspace.run_id}")
+    get_run_logger().info("%s", display.line(workspace, found))
 
 
 def publish(workspace: Workspace, candidate: str | None, reason: str = "") -> None:

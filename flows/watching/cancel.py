@@ -14,7 +14,7 @@ from dataclasses import replace
 import psutil
 
 from components.errors import InputError
-from components.processes.owner import alive
+from components.processes.living import alive
 from flows.host.processes import end
 from flows.prefect_runtime.server import CANCELLED, CANCELLING, UNDER_WAY, PrefectServer, ServerUnavailable
 from flows.serving.service import served

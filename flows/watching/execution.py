@@ -20,7 +20,7 @@ import psutil
 from components.errors import InputError, NoCandidate
 from components.files import os_errors, read_json, write_json
 from components.layout import Layout
-from components.processes.owner import alive
+from components.processes.living import alive
 from flows.run.workspace import UNKNOWN_REQUEST, RunRequest, Workspace
 
 REQUEST = "asked"

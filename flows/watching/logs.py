@@ -101,8 +101,7 @@ def follow(
     log = Follower(log_of(run.layout, present), tail(log_of(run.layout, present), lines))
     switched(present)
     progress = Tail(run.root / ".state" / "progress.jsonl")
-    for _ in progress.read():
-        pass
+    progress.read()
     while True:
         over = not running(run.root)
         begun = [event["stage"] for event in progress.read() if event.get("state") == "running"]

@@ -13,9 +13,10 @@ from components.errors import InputError
 from components.files import read_json, read_text
 from components.health.summaries.markdown import plain
 from components.layout import Layout
-from flows.display.figures import HEADS, compared
+from flows.display.output import markdown_table
+from flows.display.summary import HEADS, compared
 from flows.run.workspace import Workspace
-from flows.watching.pages import links
+from flows.serving.pages import addresses
 
 PLOTS = ("accuracy", "entropy", "zero_variance", "kl", "grad_norm")
 """Panels of the page, about 30 kB each."""
@@ -57,6 +58,11 @@ def _links(workspace: Workspace) -> Iterator[str]:
         yield " | ".join(f"[{title}]({url})" for title, url in found.items())
 
 
+def links(workspace: Workspace) -> dict[str, str]:
+    """Title -> address of every page that the run has written."""
+    return addresses(workspace.layout, f"runs/{workspace.run_id}")
+
+
 def _evaluation(layout: Layout) -> Iterator[str]:
     """Before and after RL on held-out prompts, and compared with the champion where there is one."""
     if not layout.evaluation.exists():
@@ -64,14 +70,14 @@ def _evaluation(layout: Layout) -> Iterator[str]:
     found = read_json(layout.evaluation)
     yield "## Held-out test prompts"
     for side in filter(found.__contains__, HEADS):
-        yield table(("", HEADS[side], "trained", "gain"), compared(found, side))
+        yield markdown_table(("", HEADS[side], "trained", "gain"), compared(found, side))
 
 
 def _gate(layout: Layout) -> Iterator[str]:
     if layout.gate.exists():
         checks: Sequence[Mapping[str, Any]] = read_json(layout.gate)["checks"]
         yield "## Gate"
-        yield table(("check", "result", "evidence"), [(c["name"], c["result"], c["evidence"]) for c in checks])
+        yield markdown_table(("check", "result", "evidence"), [(c["name"], c["result"], c["evidence"]) for c in checks])
 
 
 def _plots(workspace: Workspace) -> Iterator[str]:
@@ -93,9 +99,3 @@ def _plots(workspace: Workspace) -> Iterator[str]:
         data = base64.b64encode(one.png).decode()
         yield f"**{one.title}**"
         yield f"![{plain(one.description)}](data:image/png;base64,{data})"
-
-
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; cells are shown as they are."""
-    lines = [heads, ["---"] * len(heads), *([plain(cell) for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

@@ -145,9 +145,9 @@ class RunView:
         execution = self.execution
         if execution is None or not execution.here:
             return []
-        prefix = f"{execution.pid}:"
-        suffix = f":{self.project}"
-        family = [one for one in marked(OWNER_VARIABLE) if _between(mark_of(one, OWNER_VARIABLE), prefix, suffix)]
+        start, end = f"{execution.pid}:", f":{self.project}"
+        marks = ((one, mark_of(one, OWNER_VARIABLE)) for one in marked(OWNER_VARIABLE))
+        family = [one for one, mark in marks if mark.startswith(start) and mark.endswith(end)]
         own = [psutil.Process(execution.pid)] if execution.ended is None and execution.alive else []
         return [*own, *sorted((one for one in family if one.pid != execution.pid and lives(one)), key=lambda p: p.pid)]
 
@@ -171,10 +171,6 @@ class RunView:
             "flow_run": execution.flow_run if execution else None,
             "workspace": str(self.root),
         }
-
-
-def _between(text: str, prefix: str, suffix: str) -> bool:
-    return text.startswith(prefix) and text.endswith(suffix)
 
 
 def all_runs(project: Path) -> list[RunView]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,7 +17,7 @@ from components.printing import message
 from components.working import clock
 from flows.display.board import StageView
 from flows.display.console import STYLES as STAGE_STYLES
-from flows.display.output import field
+from flows.display.output import field, plain_table
 from flows.display.plan import differences
 from flows.watching.runs import RunView
 
@@ -54,9 +53,7 @@ def show_runs(console: Console, runs: Sequence[RunView]) -> None:
         "says": [field(run.status_line) for run in runs],
     }
     shown = {name: cells for name, cells in columns.items() if any(cells)}
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name in shown:
-        table.add_column(name, no_wrap=name != "says", justify="right" if name == "took" else "left")
+    table = plain_table(*shown, right=["took"], no_wrap=[name for name in shown if name != "says"])
     for row in zip(*shown.values(), strict=True):
         table.add_row(*row)
     console.print(table)
@@ -106,39 +103,30 @@ def _facts(run: RunView) -> list[tuple[str, Text]]:
     execution = run.execution
     facts = [("run", field(run.run_id)), ("state", field(run.state, STYLES.get(run.state, "dim")))]
     if execution is None:
-        return [
-            *facts,
-            ("", field("no flow has recorded that it ran this workspace")),
-            ("workspace", field(str(run.root))),
-        ]
+        nothing = field("no flow has recorded that it ran this workspace")
+        return [*facts, ("", nothing), ("workspace", field(run.root))]
     request = execution.request
     arguments = " ".join([request.config, *(f"--set {one}" for one in request.overrides)])
     took = f", {clock(run.took)}" if run.took is not None else ""
+    of_ui = f"{execution.api.removesuffix('/api')}/runs/flow-run" if execution.api else ""
     facts += [
         ("flow", field(f"{execution.flow}  {arguments}".rstrip())),
         ("commit", field(execution.commit[:12])),
         ("began", field(f"{local(run)}{took}")),
-        ("workspace", field(str(run.root))),
+        ("workspace", field(run.root)),
+        ("flow run", field(f"{of_ui}/{execution.flow_run}" if of_ui and execution.flow_run else "")),
+        ("machine", field("" if execution.here else f"{execution.host}, where its process can be seen")),
+        ("candidate", field(f"sha256:{execution.candidate}" if execution.candidate else "")),
+        ("report", field(run.layout.report if run.layout.report.exists() else "")),
+        ("reason", Text(message(execution.reason))),
+        ("health", field(run.headline)),
     ]
-    if execution.flow_run and execution.api:
-        facts.append(("flow run", field(f"{execution.api.removesuffix('/api')}/runs/flow-run/{execution.flow_run}")))
-    if not execution.here:
-        facts.append(("machine", field(f"{execution.host}, where its process can be seen")))
-    if execution.candidate:
-        facts.append(("candidate", field(f"sha256:{execution.candidate}")))
-    if run.layout.report.exists():
-        facts.append(("report", field(str(run.layout.report))))
-    if execution.reason:
-        facts.append(("reason", Text(message(execution.reason))))
-    if run.headline:
-        facts.append(("health", field(run.headline)))
-    return facts
+    return [(label, text) for label, text in facts if text]
 
 
 def _stages(run: RunView) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name in ("stage", "state", "took", "progress", "log"):
-        table.add_column(name, no_wrap=True, justify="right" if name == "took" else "left")
+    columns = ("stage", "state", "took", "progress", "log")
+    table = plain_table(*columns, right=["took"], no_wrap=columns)
     for view in run.stages:
         running = view.state == "running" and run.running
         state = "interrupted" if view.state == "running" and not run.running else view.state
@@ -162,10 +150,8 @@ def log_of(layout: Layout, name: str) -> Path:
 def _processes(console: Console, processes: Sequence[psutil.Process]) -> None:
     if not processes:
         return
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("process", justify="right", no_wrap=True)
-    table.add_column("memory", justify="right", no_wrap=True)
-    table.add_column("command")
+    figures = ("process", "memory")
+    table = plain_table(*figures, "command", right=figures, no_wrap=figures)
     for process in processes:
         try:
             memory, command = process.memory_info().rss / 2**20, " ".join(process.cmdline())

@@ -1,4 +1,4 @@
-"""Shows a stage in the Prefect UI while it works: its progress, and of training the health signals.
+"""Shows a stage in the Prefect UI while it works: its progress, and of training a table of its latest health signals.
 
 A separate thread reads what the stage writes. It starts after `SHOW_AFTER` seconds, sends fewer requests the longer the
 stage takes, and a slow server does not delay the run.
@@ -6,22 +6,28 @@ stage takes, and a slow server does not delay the run.
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 from uuid import UUID
 
 from prefect.context import FlowRunContext, TaskRunContext
 
+from components.errors import InputError
+from components.health.responses import Ledger, read_ledger
+from components.health.summaries import ledger_rows
 from components.health.summaries.markdown import plain
+from components.layout import Layout
 from components.working import clock
 from flows.display.board import ENDED, Board, StageView, Tail
 from flows.run.workspace import Workspace
 from flows.watching.channel import Artifact, Channel
-from flows.watching.signals import SignalTable
 
 SHOW_AFTER = 5.0
 """Seconds after which a stage is shown."""
@@ -72,8 +78,7 @@ class Watcher:
 
     def start(self) -> None:
         """Begin to watch; what the progress file holds already is of earlier runs."""
-        for _ in self._tail.read():
-            pass
+        self._tail.read()
         self._began = time.monotonic()
         self._thread.start()
 
@@ -116,3 +121,58 @@ class Watcher:
         amount = f"{view.done} of {view.total}" if view.total else ""
         state = f"{view.state} in {elapsed}" if view.state in ENDED else f"running for {elapsed}"
         return f"{self._stage} {self._what}: {', '.join(part for part in (state, amount, note, view.work) if part)}"
+
+
+STEPS = 20
+"""Of the table."""
+COLUMNS = (
+    ("Accuracy", "accuracy", "{:.1%}"),
+    ("Dev pass@1", "dev_pass_at_1", "{:.1%}"),
+    ("Entropy", "entropy", "{:.3f}"),
+    ("KL", "kl_ref", "{:.4f}"),
+    ("Zero var.", "zero_variance_share", "{:.0%}"),
+    ("Grad. norm", "grad_norm", "{:.3f}"),
+    ("LR", "lr", "{:.3g}"),
+)
+"""Head, signal and format; short, so that a screen has room for all. Entropy and KL (to the SFT checkpoint) are in nats
+per token; what a step did not measure is left empty."""
+
+
+class SignalTable:
+    """The latest steps of the training in a workspace; `update` takes in what was added.
+
+    Read from the log that the stage appends to, `.state/train/records.jsonl`, and from the ledger next to it;
+    `out/train` has them only when the stage has ended.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self._records = Tail(layout.state / "train" / layout.records.name)
+        self._ledger_path = layout.state / "train" / layout.ledger.name
+        self._latest: deque[Mapping[str, Any]] = deque(maxlen=STEPS)
+        self._ledger = Ledger()
+
+    def update(self) -> bool:
+        """Whether there is anything to show."""
+        rows = self._records.read()
+        if self._records.replaced:
+            self._latest.clear()
+        self._latest.extend(rows)
+        with contextlib.suppress(InputError):  # it is being written to: the next look sees it whole
+            self._ledger = read_ledger(self._ledger_path) if self._ledger_path.exists() else Ledger()
+        return bool(self._latest)
+
+    def rows(self) -> list[dict[str, str]]:
+        """A row a step, the newest first."""
+        responses: dict[int, list[str]] = {}
+        for response in ledger_rows(self._ledger):
+            responses.setdefault(response.step, []).append("; ".join(response.changed) or response.level)
+        return [_row(record, responses) for record in reversed(self._latest)]
+
+
+def _row(record: Mapping[str, Any], responses: Mapping[int, list[str]]) -> dict[str, str]:
+    signals, notes = record.get("signals", {}), record.get("notes", {})
+    figures = {head: text.format(signals[name]) if name in signals else "" for head, name, text in COLUMNS}
+    said = [f"{verdict['rule']}: {verdict['level']}" for verdict in notes.get("verdicts", ())]
+    step = record.get("step")
+    done = responses.get(step, []) if isinstance(step, int) else []
+    return {"Step": str(step), **figures, "Verdicts": ", ".join(said), "Acted": ", ".join(done)}

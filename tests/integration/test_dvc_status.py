@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 CHANGED = (
     "registry/s3/uploads.py",
     "health/summaries/phrases.py",
-    "launch/inline.py",
+    "launch/processes.py",
     "report/templates/report.jinja",
     "objectives/advantages/grpo.py",
     "policy/logprobs.py",

@@ -16,7 +16,7 @@ from components.config import load
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, InputError, RankLost
 from components.files import read_jsonl
 from components.launch import Job
-from components.launch.processes import ProcessLauncher
+from components.launch.processes import ProcessLauncher, driver_log
 from components.layout import Layout
 from components.learner.base import Learner
 from components.learner.build import build_learner
@@ -218,7 +218,7 @@ def run(tmp_path, monkeypatch) -> Iterator[tuple[ProcessLauncher, str]]:
     job = launcher.submit(Job("train", chosen, tmp_path))
     until = time.monotonic() + 120
     while rows(tmp_path) < 3:
-        assert time.monotonic() < until, list(launcher.logs(job))
+        assert time.monotonic() < until, driver_log(Layout(tmp_path)).read_text()
         time.sleep(0.05)
     yield launcher, job
     launcher.cancel(job)

@@ -22,7 +22,7 @@ from components.errors import EXIT_LOST, EXIT_STOPPED
 from components.evaluation import answering
 from components.files import manifest, read_json, read_jsonl, write_jsonl
 from components.launch import Job
-from components.launch.processes import ProcessLauncher
+from components.launch.processes import ProcessLauncher, driver_log
 from components.layout import Layout
 from components.learner.supervised_leader import builder_of
 from components.policy.lora import adapted
@@ -190,7 +190,7 @@ def job(tmp_path, monkeypatch):
     number = launcher.submit(Job("sft", chosen, tmp_path))
     log, until = layout.state / "sft" / "log.jsonl", time.monotonic() + 120
     while not log.exists() or len(log.read_bytes().splitlines()) < 3:
-        assert time.monotonic() < until, list(launcher.logs(number))
+        assert time.monotonic() < until, driver_log(layout).read_text()
         time.sleep(0.05)
     yield launcher, number, layout
     launcher.cancel(number)

@@ -26,11 +26,9 @@ from components.directories import write_directory
 from components.errors import InputError
 from components.files import read_json, write_json, write_text
 from components.processes import free_port
-from components.processes.owner import claim
-from flows.cleaning import cleanup, flow_runs, folders, jobsets, processes
-from flows.cleaning.action import CleanupAction
-from flows.cleaning.folders import remove_partial, remove_weights
-from flows.cleaning.processes import end_leftovers
+from components.processes.living import claim
+from flows.cleaning import cleanup, leftovers, servers
+from flows.cleaning.leftovers import CleanupAction, end_leftovers, remove_partial, remove_weights
 from flows.cleaning.workspaces import remove_old
 from flows.host.git import git
 from flows.host.processes import OWNER_VARIABLE
@@ -296,7 +294,7 @@ def test_a_flow_run_is_settled_unless_another_process_may_have_started_it_again(
 ) -> None:
     execution = ran(project, "demo-1", **DEAD).execution
     assert execution is not None
-    found = flow_runs.target_state(execution, state(kind, after, execution))
+    found = servers.target_state(execution, state(kind, after, execution))
     assert (found["type"] if found else None) == wanted
 
 
@@ -304,14 +302,14 @@ def test_a_worker_that_is_cancelling_right_now_is_given_its_time(project: Path) 
     execution = ran(project, "demo-1", **DEAD).execution
     assert execution is not None
     now = {"type": "CANCELLING", "name": "Cancelling", "timestamp": datetime.now(UTC).isoformat()}
-    assert flow_runs.target_state(execution, now) is None
+    assert servers.target_state(execution, now) is None
 
 
 def test_a_server_that_does_not_answer_is_said_once(project: Path) -> None:
     nowhere = f"http://127.0.0.1:{free_port()}/api"
     for name in ("demo-1", "demo-2"):
         ran(project, name, **DEAD, flow_run="f10", api=nowhere)
-    (action,) = flow_runs.close_dead(all_runs(project), None)
+    (action,) = servers.close_dead(all_runs(project), None)
     assert action == CleanupAction("server", nowhere, "left alone", "it does not answer (ConnectError)")
 
 
@@ -320,7 +318,7 @@ def test_no_server_is_queried_about_runs_that_live_or_ended_or_are_elsewhere(pro
     ran(project, "living-1", **LIVING, **asked)
     ran(project, "ended-1", **asked)
     ran(project, "elsewhere-1", **DEAD | {"host": "elsewhere"}, **asked)
-    assert list(flow_runs.close_dead(all_runs(project), None)) == []
+    assert list(servers.close_dead(all_runs(project), None)) == []
 
 
 # workspaces
@@ -395,7 +393,7 @@ def test_a_workspace_that_a_run_holds_stays_whatever_its_record_says(repository:
 
 
 def test_by_default_workspaces_are_kept(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "GRACE", 0.0)
+    monkeypatch.setattr(leftovers, "GRACE", 0.0)
     run = recorded(repository, "demo-1")
     assert cleanup.clean(repository, 0, None) == []
     assert run.root.exists()
@@ -410,10 +408,10 @@ def test_names_of_writers_are_those_that_are_looked_for(tmp_path: Path) -> None:
     """Held to what `components.files` does."""
     seen: list[str] = []
     write_directory(tmp_path / "target", lambda folder: seen.append(folder.name))
-    assert folders.TEMPORARY.fullmatch(seen[0])
+    assert leftovers.TEMPORARY.fullmatch(seen[0])
     handle, name = tempfile.mkstemp(dir=tmp_path, prefix=".gate.json.")
     os.close(handle)
-    assert folders.TEMPORARY.fullmatch(Path(name).name)
+    assert leftovers.TEMPORARY.fullmatch(Path(name).name)
 
 
 # JobSets
@@ -454,7 +452,7 @@ def test_jobsets_go_whose_run_is_known_to_be_over(project: Path, monkeypatch: py
     ran(project, "done-1")
     cluster = Cluster(project, ["living-1", "far-1", "dead-1", "done-1", "somebodys-1"])
     monkeypatch.setattr("components.launch.kubernetes.api.Cluster.connect", lambda namespace: cluster)
-    actions = list(jobsets.remove_orphans(project, "evenkeel"))
+    actions = list(servers.remove_orphans(project, "evenkeel"))
     assert cluster.deleted == [action.what for action in actions] == ["dead-1", "done-1"]
     assert {(action.kind, action.done) for action in actions} == {("jobset", "deleted")}
 
@@ -465,7 +463,7 @@ def test_the_jobset_of_somebody_elses_run_of_the_same_name_stays(
     ran(project, "dead-1", **DEAD)
     cluster = Cluster(tmp_path / "another" / "project", ["dead-1"])
     monkeypatch.setattr("components.launch.kubernetes.api.Cluster.connect", lambda namespace: cluster)
-    assert list(jobsets.remove_orphans(project, "evenkeel")) == []
+    assert list(servers.remove_orphans(project, "evenkeel")) == []
     assert cluster.deleted == []
 
 
@@ -479,7 +477,7 @@ def test_a_cluster_that_is_unreachable_is_reported_and_stops_nothing_else(
     monkeypatch.setattr(
         cleanup.approval_requests, "settle_requests", lambda *_: [CleanupAction("candidate", "x", "asked", "y")]
     )
-    monkeypatch.setattr(cleanup.processes, "end_leftovers", lambda _: [])
+    monkeypatch.setattr(cleanup.leftovers, "end_leftovers", lambda _: [])
     actions = cleanup.clean(project, 0, None, "evenkeel")
     assert [(action.kind, action.why) for action in actions] == [
         ("cluster", "no cluster is configured"),
@@ -488,6 +486,6 @@ def test_a_cluster_that_is_unreachable_is_reported_and_stops_nothing_else(
 
 
 def test_without_a_namespace_no_cluster_is_asked(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobsets, "remove_orphans", lambda *_: pytest.fail("asked"))
-    monkeypatch.setattr(cleanup.processes, "end_leftovers", lambda _: [])
+    monkeypatch.setattr(servers, "remove_orphans", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr(cleanup.leftovers, "end_leftovers", lambda _: [])
     assert cleanup.clean(project, 0, None) == []

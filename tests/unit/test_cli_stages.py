@@ -32,7 +32,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
             stage()
 
         monkeypatch.setattr(cli, "run_stage", replaced)
-        monkeypatch.setattr("components.launch.inline.run_stage", replaced)
         return cli.main([name, *arguments])
 
     return start

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from components.config import Settings
+from components.files import write_jsonl
 from components.progress import PROGRESS_VARIABLE, progress
 from components.stages import STAGES, wanted
 from components.working import working
@@ -100,22 +101,33 @@ def test_a_stage_that_runs_again_starts_from_nothing() -> None:
 def test_the_tail_gives_each_complete_line_once(tmp_path: Path) -> None:
     path = tmp_path / "progress.jsonl"
     tail = Tail(path)
-    assert list(tail.read()) == []
+    assert tail.read() == []
     add(path, {"n": 1})
     with path.open("a", encoding="utf-8") as file:
         file.write('{"n":')
-    assert list(tail.read()) == [{"n": 1}]
+    assert tail.read() == [{"n": 1}]
     with path.open("a", encoding="utf-8") as file:
         file.write(" 2}\n")
-    assert list(tail.read()) == [{"n": 2}]
-    assert list(tail.read()) == []
+    assert tail.read() == [{"n": 2}]
+    assert tail.read() == []
+
+
+def test_a_file_that_a_resumed_run_truncated_is_given_again(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    tail = Tail(path)
+    write_jsonl(path, [{"step": 1}, {"step": 2}])
+    assert (tail.read(), tail.replaced) == ([{"step": 1}, {"step": 2}], True)
+    add(path, {"step": 3})
+    assert (tail.read(), tail.replaced) == ([{"step": 3}], False)
+    write_jsonl(path, [{"step": 1}])
+    assert (tail.read(), tail.replaced) == ([{"step": 1}], True)
 
 
 def test_half_a_line_of_a_killed_stage_does_not_end_the_display(tmp_path: Path) -> None:
     path = tmp_path / "progress.jsonl"
     path.write_text('{"stage": "tr{"stage": "train"}\n', encoding="utf-8")
     add(path, {"n": 1})
-    assert list(Tail(path).read()) == [{"n": 1}]
+    assert Tail(path).read() == [{"n": 1}]
 
 
 def test_a_stage_and_the_display_understand_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, str], BaseException
     def replaced(*_: object) -> None:
         raise Again
 
-    monkeypatch.setattr(flow_run, "die_with_worker", lambda: None)
+    monkeypatch.setattr(flow_run, "die_with_parent", lambda: None)
     monkeypatch.setattr(os, "execv", replaced)
     monkeypatch.setenv(flow_run.FLOW_RUN, "1")
     monkeypatch.setenv(flow_run.STARTS, "0")

@@ -13,8 +13,8 @@ from components.files import append_line, read_jsonl
 from components.layout import Layout
 from components.status import StageStatus, write_status
 from flows.display.board import Board
-from flows.run import idle_progress
-from flows.run.idle_progress import report_idle
+from flows.run import stages
+from flows.run.stages import report_idle
 from flows.run.workspace import Workspace
 
 INTERVAL = 0.1
@@ -22,7 +22,7 @@ INTERVAL = 0.1
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    monkeypatch.setattr(idle_progress, "INTERVAL", INTERVAL)
+    monkeypatch.setattr(stages, "INTERVAL", INTERVAL)
     return cast(Workspace, SimpleNamespace(progress=tmp_path / "progress.jsonl", layout=Layout(tmp_path)))
 
 

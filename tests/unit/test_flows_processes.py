@@ -52,7 +52,7 @@ def test_the_exit_code_is_returned_and_the_output_appended(tmp_path: Path) -> No
 
 
 def test_a_process_killed_by_a_signal_is_reported_as_such(tmp_path: Path) -> None:
-    assert start("import os; os.kill(os.getpid(), 9)", tmp_path) == -9
+    assert start("import os; os.kill(os.getpid(), 9)", tmp_path) == 128 + signal.SIGKILL
 
 
 @pytest.mark.parametrize("child", [CHILD, STUBBORN])

@@ -15,7 +15,7 @@ from components.files import read_json
 from flows.cli import main, reproducing
 from flows.host.git import git
 from flows.recording import recorded, reproduction, storing
-from flows.recording.comparison import within_tolerance
+from flows.recording.comparison import agree
 from flows.recording.reproduction import checked_out, find_branch, reproduce_run
 from flows.run.workspace import Workspace
 from tests.unit import flows_project
@@ -151,7 +151,7 @@ def test_another_answer_is_a_difference_whatever_the_tolerance(elsewhere: Path) 
 
 
 @pytest.mark.parametrize(
-    ("tolerance", "old", "new", "agree"),
+    ("tolerance", "old", "new", "equal"),
     [
         (0.0, 1.0, 1.0, True),
         (0.0, 1.0, 1.0000001, False),
@@ -162,8 +162,8 @@ def test_another_answer_is_a_difference_whatever_the_tolerance(elsewhere: Path) 
         (0.1, 0.5, "nothing", False),
     ],
 )
-def test_numbers_agree_absolutely_or_relatively(tolerance: float, old: object, new: object, agree: bool) -> None:
-    assert within_tolerance(tolerance)(old, new) is agree
+def test_numbers_agree_absolutely_or_relatively(tolerance: float, old: object, new: object, equal: bool) -> None:
+    assert agree(tolerance, old, new) is equal
 
 
 def test_the_budget_of_the_run_is_no_limit_on_its_reproduction(elsewhere: Path) -> None:

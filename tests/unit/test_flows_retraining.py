@@ -458,7 +458,7 @@ def test_a_retry_goes_on_with_the_run_that_it_began_and_notes_what_that_was_trai
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from flows import nightly as module
-    from flows.run.outcome import Outcome
+    from flows.run.workspace import Outcome
 
     runs: list[str] = []
 

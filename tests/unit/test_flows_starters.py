@@ -9,9 +9,8 @@ import pytest
 
 from components.files import write_text
 from flows.host.git import git
-from flows.recording import starters
-from flows.recording.lineage import trace
-from flows.recording.starters import local_identity, note_starter
+from flows.recording import lineage
+from flows.recording.lineage import local_identity, note_starter, trace
 from flows.run.workspace import Workspace
 from tests.unit.flows_project import build, ready
 
@@ -23,7 +22,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.fixture(autouse=True)
 def forgotten(workspace: Workspace) -> None:
-    (workspace.layout.state / starters.FILE).unlink(missing_ok=True)
+    (workspace.layout.state / lineage.FILE).unlink(missing_ok=True)
 
 
 def made_by(monkeypatch: pytest.MonkeyPatch, kind: str | None, name: str = "", deployment: str = "") -> None:
@@ -54,11 +53,11 @@ def test_at_a_terminal_it_is_the_identity_of_git_and_the_login(workspace: Worksp
     git(workspace.project, "config", "user.email", "ada@example.org")
     assert local_identity(workspace.project) == ["Ada Lovelace", "ada@example.org", getpass.getuser()]
     note_starter(workspace, FLOW_RUN, deployed=False)
-    assert starters.starters(workspace) == sorted(["Ada Lovelace", "ada@example.org", getpass.getuser()])
+    assert lineage.starters(workspace) == sorted(["Ada Lovelace", "ada@example.org", getpass.getuser()])
 
 
 def test_before_the_first_start_nothing_is_said(workspace: Workspace) -> None:
-    assert starters.starters(workspace) is None
+    assert lineage.starters(workspace) is None
 
 
 @pytest.mark.parametrize(
@@ -76,7 +75,7 @@ def test_of_a_deployed_run_it_is_what_prefect_says(
 ) -> None:
     made_by(monkeypatch, kind, name, deployment)
     note_starter(workspace, FLOW_RUN, deployed=True)
-    assert starters.starters(workspace) == expected
+    assert lineage.starters(workspace) == expected
 
 
 def test_who_continues_a_run_is_added(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +83,7 @@ def test_who_continues_a_run_is_added(workspace: Workspace, monkeypatch: pytest.
     note_starter(workspace, FLOW_RUN, deployed=True)
     made_by(monkeypatch, "USER", "bob")
     note_starter(workspace, FLOW_RUN, deployed=True)
-    assert starters.starters(workspace) == ["ada", "bob"]
+    assert lineage.starters(workspace) == ["ada", "bob"]
 
 
 @pytest.mark.parametrize("order", [(None, "USER"), ("USER", None)])
@@ -94,7 +93,7 @@ def test_where_one_of_them_is_not_known_nothing_is_claimed(
     for kind in order:
         made_by(monkeypatch, kind, "ada")
         note_starter(workspace, FLOW_RUN, deployed=True)
-    assert starters.starters(workspace) == []
+    assert lineage.starters(workspace) == []
 
 
 def test_what_is_proposed_says_it_in_its_evidence(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -196,7 +196,7 @@ def test_numbers_that_dvc_writes_otherwise_are_the_same(layout: Layout) -> None:
 def test_digests_of_outputs_are_those_that_dvc_records(tmp_path: Path) -> None:
     workspace = ready(build(tmp_path / "project"))
     run_line(workspace)
-    found = outputs(workspace.root, workspace.layout.lock)
+    found = outputs(workspace.root)
     stages = yaml.safe_load(workspace.layout.lock.read_text())["stages"].values()
     assert found == {out["path"]: out["md5"] for stage in stages for out in stage["outs"]}
     assert found["out/data"].endswith(".dir")

@@ -1,4 +1,4 @@
-"""The launcher seam, and the launcher that is this process."""
+"""The launcher seam, and the launcher that starts a process."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from components import stages
 from components.config import Settings
 from components.config.judgement import LaunchSettings
-from components.errors import NoCandidate
 from components.files import read_jsonl
 from components.launch import LAUNCHERS, Job, JobFailed, JobStatus, Launcher
-from components.launch.inline import InlineLauncher
 from components.launch.processes import ProcessLauncher
-from components.layout import Layout
 from components.processes.living import lives
 from components.progress import PROGRESS_VARIABLE
 from tests.code_graph import ROOT
@@ -36,56 +32,12 @@ class Remote(Launcher):
     def status(self, job_id: str) -> JobStatus:
         return self.left.pop(0)
 
-    def logs(self, job_id: str) -> Iterator[str]:
-        return iter(())
-
     def cancel(self, job_id: str) -> None: ...
 
 
-@pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
-    calls: list[tuple[str, Path]] = []
-
-    class Module:
-        @staticmethod
-        def run(settings: Settings, layout: Layout) -> None:
-            calls.append((settings.name, layout.root))
-
-    monkeypatch.setattr(stages.importlib, "import_module", lambda name: Module)
-    return calls
-
-
-def test_every_kind_of_launch_has_a_launcher() -> None:
+def test_every_kind_of_launch_but_this_process_has_a_launcher() -> None:
     kinds = LaunchSettings.model_json_schema()["properties"]["kind"]
-    assert set(LAUNCHERS) == set(kinds.get("enum", [kinds.get("const")]))
-
-
-def test_inline_runs_the_stage_in_its_workspace(ran: list[tuple[str, Path]], tmp_path: Path) -> None:
-    InlineLauncher().run(Job("train", Settings(name="x"), tmp_path))
-    assert ran == [("x", tmp_path)]
-
-
-def test_inline_jobs_have_ended_when_submit_returns(ran: list[tuple[str, Path]]) -> None:
-    launcher = InlineLauncher()
-    first, second = launcher.submit(JOB), launcher.submit(JOB)
-    assert first != second
-    launcher.cancel(first)
-    assert launcher.status(first) == JobStatus("succeeded", 0)
-    assert list(launcher.logs(second)) == []
-
-
-def test_inline_raises_what_the_stage_raises(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(stage: str, settings: Settings, layout: Layout) -> None:
-        raise NoCandidate("no")
-
-    monkeypatch.setattr("components.launch.inline.run_stage", refuse)
-    with pytest.raises(NoCandidate):
-        InlineLauncher().run(JOB)
-
-
-def test_an_unknown_job_is_an_error() -> None:
-    with pytest.raises(KeyError):
-        InlineLauncher().status("train-0")
+    assert {*LAUNCHERS, "inline"} == set(kinds["enum"])
 
 
 def test_waiting_ends_with_the_job() -> None:
@@ -135,11 +87,14 @@ def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
         launcher.cancel(job_id)
 
 
+def log_in(workspace: Path) -> list[str]:
+    return (workspace / "logs" / "driver.log").read_text(encoding="utf-8").splitlines()
+
+
 def test_a_process_of_its_own_runs_the_stage_inline_in_the_workspace(launched, tmp_path: Path) -> None:
     launcher, job_id = launched("write_json(Path('.state/status/train.json'), {'exit_code': 0, 'message': ''})")
     assert launcher.wait(job_id, poll=0.05) == JobStatus("succeeded", 0)
-    assert list(launcher.logs(job_id)) == [f"train x inline {tmp_path.name}"]
-    assert (tmp_path / "logs" / "driver.log").exists()
+    assert log_in(tmp_path) == [f"train x inline {tmp_path.name}"]
     launcher.cancel(job_id)
     assert launcher.status(job_id).state == "succeeded"
 
@@ -172,7 +127,7 @@ def test_what_a_stage_in_a_process_of_its_own_says_of_its_progress_is_reported_h
     launcher.wait(job_id, poll=0.05)
     expected = {"stage": "train", "done": 1, "total": 3, "note": "acc 0.5", "work": "updating 2 of 8 rows, 0:01"}
     assert list(read_jsonl(tmp_path / "events")) == [expected]
-    assert list(launcher.logs(job_id))[-1] == os.devnull, "it does not write to the file itself"
+    assert log_in(tmp_path)[-1] == os.devnull, "it does not write to the file itself"
 
 
 def test_a_stage_that_was_killed_shows_how_and_the_end_of_its_log(launched) -> None:
@@ -183,12 +138,12 @@ def test_a_stage_that_was_killed_shows_how_and_the_end_of_its_log(launched) -> N
     assert "train x inline" in status.message
 
 
-def test_a_cancelled_job_ends_with_all_that_it_started(launched) -> None:
+def test_a_cancelled_job_ends_with_all_that_it_started(launched, tmp_path: Path) -> None:
     launcher, job_id = launched(
         "import subprocess; print(subprocess.Popen(['sleep', '60'], start_new_session=True).pid, flush=True)\n"
         "time.sleep(60)"
     )
-    while len(lines := list(launcher.logs(job_id))) < 2:
+    while len(lines := log_in(tmp_path)) < 2:
         assert launcher.status(job_id).state == "running"
     launcher.cancel(job_id)
     assert launcher.status(job_id).state == "cancelled"

@@ -107,6 +107,18 @@ def test_a_command_ends_before_what_it_has_started(tmp_path):
     assert child.exit_code == 143
 
 
+def test_a_group_is_asked_to_end_at_once_and_what_left_it_is_not(tmp_path):
+    member = "trap 'echo group; exit' TERM; echo ready; while :; do sleep 0.05; done"
+    apart = "trap 'echo apart; exit' TERM; echo ready; while :; do sleep 0.05; done"
+    command = f"""bash -c "{member}" & setsid bash -c "{apart}" & echo ready; sleep 60"""
+    child = shell(tmp_path, command, grace=1, group=True)
+    wait_for(lambda: child.tail().count("ready") == 3)
+    started = below(child)
+    child.stop()
+    assert "group" in child.tail() and "apart" not in child.tail()
+    assert not any(map(lives, started))
+
+
 def test_what_a_command_leaves_behind_is_ended_with_it(tmp_path):
     child = shell(tmp_path, "setsid sleep 60 & echo $!; exit 0", grace=0.5)
     wait_for(lambda: not child.alive)

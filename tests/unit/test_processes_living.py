@@ -12,8 +12,7 @@ import psutil
 import pytest
 
 from components.learner.members import Member
-from components.processes.living import lives
-from components.processes.owner import alive
+from components.processes.living import alive, lives
 
 
 @pytest.fixture

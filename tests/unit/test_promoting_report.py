@@ -171,7 +171,7 @@ def test_what_an_earlier_policy_of_the_project_asked_for_is_known(context: Any, 
     candidate = propose(context, fixture.DIGEST)
     context.policy.sha256 = "f" * 64
     earlier = PromotionPolicy(gate=GateSettings(canaries={"bbq": RequiredCanary()}))
-    monkeypatch.setattr(page, "Policies", lambda context, wanted: {one: Policy(earlier, {}) for one in wanted})
+    monkeypatch.setattr(page, "known_policies", lambda context, wanted: {one: Policy(earlier, {}) for one in wanted})
     shown = page.report_of(context, decided(candidate, "rejected"))
     assert "the policy asks for this probe set" in shown and "not known any more" not in shown
 

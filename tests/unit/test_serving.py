@@ -21,10 +21,11 @@ from rich.console import Console
 
 from components.errors import EvenkeelError, InputError
 from flows.prefect_runtime.environment import prefect_environment
-from flows.serving import environments, serve
+from flows.serving import options as environments
+from flows.serving import serve
 from flows.serving.automations import MESSAGES
 from flows.serving.deployments import FILE, Entry, ScheduleEntry, read_entries
-from flows.serving.options import Options, check_free, choose
+from flows.serving.options import POOL, Options, check_free, choose
 from flows.serving.process import LONGEST_PAUSE, MAX_EXITS, SupervisedProcess
 from flows.serving.register import make_pool, remove_others, schedule
 from flows.serving.service import ProcessIdentity, Service, exclusive, served, service_file, write_service
@@ -116,9 +117,9 @@ def test_secrets_reach_only_whom_they_concern(tmp_path: Path, monkeypatch: pytes
             name for name, secret in (("database", ":one@"), ("webhook", "/two"), ("auth", ":three")) if secret in text
         }
 
-    assert knows(environments.server(options)) == {"database", "auth"}
-    assert knows(environments.registrar(options)) == {"webhook", "auth"}
-    assert knows(environments.worker(options, "http://pages")) == {"auth"}
+    assert knows(environments.server_environment(options)) == {"database", "auth"}
+    assert knows(environments.registrar_environment(options)) == {"webhook", "auth"}
+    assert knows(environments.worker_environment(options, "http://pages")) == {"auth"}
 
 
 def test_a_process_that_dies_again_and_again_is_given_up(tmp_path: Path) -> None:
@@ -348,7 +349,7 @@ def test_schedules_follow_the_file_and_those_of_the_ui_stay() -> None:
 
 def test_a_deployment_that_left_the_file_goes_with_its_triggers() -> None:
     server = Deployed()
-    assert list(remove_others(server, {"flow/there"})) == ["flow/gone"]  # type: ignore[arg-type]
+    assert list(remove_others(server, {"flow/there"}, POOL)) == ["flow/gone"]  # type: ignore[arg-type]
     assert server.said == [
         ("delete_resource_owned_automations", "prefect.deployment.gone id"),
         ("delete_deployment", "gone id"),

@@ -13,8 +13,8 @@ import pytest
 from components.files import read_json, write_json, write_text
 from components.layout import Layout
 from flows.run.workspace import Workspace
-from flows.watching.pages import PAGES_VARIABLE, links
-from flows.watching.report import markdown
+from flows.serving.pages import PAGES_VARIABLE
+from flows.watching.report import links, markdown
 from tests.unit import report_fixture
 
 DIGEST = "3f9a0c17b2d4" + "e" * 52

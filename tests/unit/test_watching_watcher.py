@@ -18,14 +18,13 @@ import httpx
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from components.files import append_line, write_jsonl
+from components.files import append_line
 from components.layout import Layout
 from flows.run.workspace import Workspace
 from flows.watching import channel as channels
 from flows.watching import watcher as watchers
 from flows.watching.channel import Artifact, Channel
-from flows.watching.signals import STEPS, GrowingFile, SignalTable
-from flows.watching.watcher import Watcher, pace
+from flows.watching.watcher import STEPS, SignalTable, Watcher, pace
 
 
 class FakeServer:
@@ -224,19 +223,6 @@ def test_a_server_that_never_answers_holds_up_nothing(
 
 def test_the_longer_a_stage_takes_the_more_seldom_it_is_shown() -> None:
     assert [pace(seconds) for seconds in (0, 100, 600, 86400)] == [3.0, 3.0, 12.0, 30.0]
-
-
-def test_a_log_that_a_resumed_run_truncated_is_read_again(tmp_path: Path) -> None:
-    log = tmp_path / "records.jsonl"
-    growing = GrowingFile(log)
-    assert growing.read() == ([], False)
-    write_jsonl(log, [{"step": 1}, {"step": 2}])
-    assert growing.read() == ([{"step": 1}, {"step": 2}], True)
-    with log.open("ab") as file:
-        file.write(b'{"step": 3}\n{"st')
-    assert growing.read() == ([{"step": 3}], False)
-    write_jsonl(log, [{"step": 1}])
-    assert growing.read() == ([{"step": 1}], True)
 
 
 def test_the_table_has_the_latest_steps_the_newest_first_and_what_was_done(workspace: Workspace) -> None:

@@ -23,7 +23,7 @@ from components.policy import Policy
 from components.policy.naming import Named
 from components.policy.policy import check_names
 from components.policy.weights import Superseded, Weights
-from components.processes.owner import claim, release
+from components.processes.living import claim, release
 from components.rollout.base import Engine, Sampling
 from components.rollout.servers.answers import SEEDS, Labels, check_room, completed, requested
 from components.rollout.servers.background import Background

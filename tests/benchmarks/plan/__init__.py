@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from components.errors import InputError
 from components.files import read_json
-from components.processes.ports import free_port
+from components.processes.environments import free_port
 from components.processes.ranked import STARTED
 from tests.benchmarks.plan.cases import KINDS, SIZES, TOY, Size
 from tests.benchmarks.section import PREPARED, Row, Rows, Scale, Section

@@ -1,4 +1,4 @@
-"""Partial files and folders that killed writers left, and weights for servers that are gone.
+"""What dead runs left on this machine: processes, partial files and folders, and weights for servers that are gone.
 
 `components.files` fills what it writes under a temporary name, `.NAME.xxxxxxxx`, and renames it; a kill in between
 leaves that. Its owner removes it when it next writes there, which may be never.
@@ -13,12 +13,19 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from components.processes.owner import abandoned
-from flows.cleaning.action import CleanupAction
+import psutil
+
+from components.processes.living import abandoned
+from flows.host.processes import OWNER_VARIABLE, end, leftovers, mark_of
 from flows.watching.runs import RunView
 
+Kind = Literal["process", "folder", "weights", "flow run", "workspace", "server", "candidate", "jobset", "cluster"]
+GRACE = 6.0
+"""Seconds that the children of a run that ended in order need to end of themselves: its own Prefect server, say."""
 TEMPORARY = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}(?P<old>\.old)?")
 """As Python's `tempfile` names it. ``.old`` is what was there before, on its way out."""
 REMOVED = ".removed-"
@@ -27,6 +34,39 @@ AGE = 3600.0
 """Seconds without a change after which a file counts as abandoned."""
 WITHIN = ("out", ".state")
 """Parts of a workspace that stages write."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupAction:
+    """``what`` was found, ``done`` with it, and ``why``."""
+
+    kind: Kind
+    what: str
+    done: str
+    why: str
+
+
+def end_leftovers(project: Path, grace: float = GRACE) -> Iterator[CleanupAction]:
+    """End the processes of this project whose run is gone, and was gone some seconds ago as well."""
+    seen = set(leftovers(project))
+    if not seen:
+        return
+    time.sleep(grace)
+    # Searched again: another run may have started in between, and its processes are not in `seen`.
+    left = [process for process in leftovers(project) if process in seen]
+    commands = {
+        process.pid: (_command(process), mark_of(process, OWNER_VARIABLE).partition(":")[0]) for process in left
+    }
+    for pid in end(left):
+        command, owner = commands.get(pid, ("", ""))
+        yield CleanupAction("process", f"{pid} {command}".rstrip(), "ended", f"its run, process {owner}, is gone")
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())[:80]
+    except psutil.Error:
+        return ""
 
 
 def remove_partial(project: Path, runs: Iterable[RunView]) -> Iterator[CleanupAction]:

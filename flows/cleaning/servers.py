@@ -1,15 +1,17 @@
-"""Flow runs that a Prefect server believes are running although their process is gone.
+"""What servers believe of runs that are gone: flow runs of a Prefect server, and JobSets of the present cluster.
 
-Only the workspace's own record is used: which process ran it, on this machine, for which flow run.
+Of a flow run only the workspace's own record is used: which process ran it, on this machine, for which flow run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
-from flows.cleaning.action import CleanupAction
+from components.errors import CorrectableError
+from flows.cleaning.leftovers import CleanupAction
 from flows.host.processes import mark_of, marked
 from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
 from flows.serving.under_way import UNDER_WAY, ZOMBIE
@@ -76,3 +78,24 @@ def target_state(execution: Execution, state: dict[str, Any] | None) -> dict[str
 def _has_process(flow_run: str) -> bool:
     """Whether a process on this machine was started for it."""
     return any(mark_of(process, FLOW_RUN) == flow_run for process in marked(FLOW_RUN))
+
+
+def remove_orphans(project: Path, namespace: str) -> Iterator[CleanupAction]:
+    """Delete the orphaned JobSets of a namespace. A JobSet of an unknown run is kept."""
+    from components.launch.kubernetes.api import Cluster  # loads the client, which takes a second
+    from components.launch.kubernetes.janitor import sweep
+
+    try:
+        for removal in sweep(Cluster.connect(namespace), lambda run, workspace: alive(project, run, workspace)):
+            yield CleanupAction("jobset", removal.name, "deleted", removal.why)
+    except CorrectableError as error:
+        yield CleanupAction("cluster", namespace, "left alone", error.what)
+
+
+def alive(project: Path, run_id: str, workspace: str) -> bool | None:
+    """Whether a flow runs it; None where this project knows nothing of it, or has a run of its own by that name."""
+    view = RunView(project, run_id)
+    if Path(workspace) != view.root.absolute():
+        return None
+    execution = view.execution
+    return None if execution is None else execution.alive
