@@ -13,10 +13,14 @@ _BOXED = "The answer is what follows the last marker; null: what stands in the l
 
 
 class MathVerifier(Section):
-    """The expression is mathematically the reference: math-verify, on LaTeX or plain expressions."""
+    """The answer is mathematically the reference, LaTeX or plain."""
 
     kind: Literal["math"]
-    marker: str | None = Field(None, min_length=1, description=_BOXED)
+    marker: str | None = Field(
+        None,
+        min_length=1,
+        description="The answer stands in the line after the last marker; null: in the last \\boxed{}.",
+    )
     decimals: int = Field(6, ge=0, le=15, description="Decimal places to which decimals agree.")
     percent: Literal["strip", "fraction"] = Field("strip", description="50 % is 50, or one half.")
     max_chars: int = Field(400, ge=1, description="A longer answer is not read: it is wrong.")

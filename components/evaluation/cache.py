@@ -50,12 +50,9 @@ CODE = (
 )
 """What makes an answer and its score, below `components`; a test holds it to what `asking` imports."""
 PACKAGES = (
-    "antlr4-python3-runtime",
     "google-re2",
     "jinja2",
     "jsonschema",
-    "latex2sympy2-extended",
-    "math-verify",
     "mpmath",
     "numpy",
     "rapidfuzz",

@@ -4,6 +4,7 @@
 - `countdown` — an expression that reaches a target with given numbers
 - `exact`, `numeric` (with `units`), `symbolic`, `multiple_choice`, `json_answer` — right or wrong
 - `reasoning_gym` — the scorers of that library
+- `grammar` — what an answer says and whether it is the reference, for `numeric` and `symbolic`
 - `answers` — where a completion states its answer
 - `classifier`, `pair_classifier` — a learned judge
 - `outside` — one that is imported from outside the project

@@ -17,6 +17,10 @@ _BOX = re.compile(
 """Without braces, as some solutions of MATH have it: a number or a letter with which the formula or the line ends."""
 
 
+READ, LINES = 20_000, 40
+"""Characters and lines after the marker among which the answer is looked for."""
+
+
 def stated(text: str, marker: str | None) -> str | None:
     """What follows the last ``marker``; without a marker what the last ``\\boxed{}`` holds. None: no answer.
 
@@ -29,6 +33,42 @@ def stated(text: str, marker: str | None) -> str | None:
         return None
     box = last_box(answer)
     return answer if box is None else box
+
+
+def answer_line(text: str, marker: str) -> str | None:
+    """The line that states the answer after the last ``marker``, or None where there is none.
+
+    It is the first that is not empty, with the lines that end what it begins: braces, an environment, a formula in
+    lines of its own. A line with a colon at the end announces the next. Boxes are taken off where they stand.
+    """
+    answer = final_answer(text, marker)
+    if answer is None:
+        return None
+    lines = iter(answer.strip()[:READ].split("\n", LINES)[:LINES])
+    line = next(lines)
+    for more in lines:
+        if not (_open(line) or line.rstrip().endswith(":")):
+            break
+        line = f"{line}\n{more}"
+    return unboxed(line)
+
+
+def _open(line: str) -> bool:
+    braces = line.count("{") - line.count("\\{") - line.count("}") + line.count("\\}")
+    formula = line.count("$$") % 2 or line.count(r"\[") > line.count(r"\]")
+    return bool(braces > 0 or formula or line.count(r"\begin{") > line.count(r"\end{") or not line.strip())
+
+
+def unboxed(line: str) -> str:
+    """The line with what its box holds in place of the box; with several boxes it is left as it is."""
+    boxes = [*_BOX.finditer(line)]
+    if len(boxes) != 1:
+        return line
+    held = last_box(line)
+    if held is None:
+        return line
+    begin, end = boxes[0].start(), line.index(held, boxes[0].start()) + len(held)
+    return f"{line[:begin]} {held} {line[end + (boxes[0]['brace'] is not None) :]}"
 
 
 def last_box(text: str) -> str | None:

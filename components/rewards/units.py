@@ -88,20 +88,21 @@ def unit_after(text: str) -> Unit | None:
     match = _WORD.match(plain)
     if match is None:
         return None
-    unit = _known(match["unit"])
+    unit = known_unit(match["unit"])
     if unit is None or (match["unit"] == "in" and re.match(r"\s*in\s+\w", plain)):
         return None  # "12 in all": no inches
     power = (match["before"] or match["after"] or match["power"] or "1").strip("^{}. +").casefold()
     power = _POWERS.get(power, power)
     name = unit.name if power == "1" else f"{unit.name}^{power}"
     if match["below"]:
-        below = _known(match["below"])
+        below = known_unit(match["below"])
         name = f"{name}/{below.name if below else match['below'].casefold()}"
     name += re.sub(r"[\s{]", "", match["rest"] or "")
     return unit if name == unit.name else UNITS.get(name, Unit(name, name, Fraction(1)))
 
 
-def _known(word: str) -> Unit | None:
+def known_unit(word: str) -> Unit | None:
+    """The unit of this name, or None."""
     return _CASED.get(word) or UNITS.get(word.casefold())
 
 

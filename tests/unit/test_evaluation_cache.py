@@ -267,9 +267,8 @@ def test_the_packages_that_answer_and_score_are_part_of_the_key() -> None:
     names = {name.partition(".")[0] for path in files if "servers" not in path.parts for name in imports(path)}
     found = packages_distributions()
     used = {dist for name in names - sys.stdlib_module_names - {"components"} for dist in map(str.lower, found[name])}
-    of_the_judges = {"sympy", "mpmath", "latex2sympy2-extended", "antlr4-python3-runtime"}  # of math-verify
     without_effect = {"accelerate", "huggingface_hub", "peft", "pydantic", "pyyaml", "referencing", "scikit-learn"}
-    assert (used | of_the_judges) - without_effect - set(cache.PACKAGES) == set()
+    assert used - without_effect - set(cache.PACKAGES) == set()
 
 
 def test_other_packages_ask_anew(monkeypatch: pytest.MonkeyPatch) -> None:

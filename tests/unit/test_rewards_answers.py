@@ -114,17 +114,16 @@ def test_neither_the_parent_nor_the_hooks_of_the_audit_load_sympy():
         "verifier = components.rewards.build_verifier(MathVerifier(kind='math'))\n"
         "verifier.equivalents(Prompt('p', '?', '42', '')), verifier.wrap('42')"
     )
-    assert loaded_by(statement) & {"sympy", "math_verify", "jsonschema", "torch"} == set()
+    assert loaded_by(statement) & {"sympy", "mpmath", "jsonschema", "torch"} == set()
 
 
 def test_what_the_fence_raises_is_not_swallowed_as_wrong():
     verifier = Math(None, 6, "strip", 400)
-    verifier.prepare()
 
-    def out_of_memory(*_: object, **__: object) -> bool:
+    def out_of_memory(*_: object) -> bool:
         raise MemoryError
 
-    verifier._equal = out_of_memory
+    verifier._same = out_of_memory  # type: ignore[method-assign]
     with pytest.raises(MemoryError):
         verifier.accuracy(Prompt("p", "?", "x+1", ""), r"\boxed{1+x}")
 

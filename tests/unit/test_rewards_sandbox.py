@@ -168,7 +168,7 @@ def test_a_reference_that_the_verifier_cannot_read_is_unscorable_not_wrong():
     prompt = Prompt(id="p", text="q", answer="blue", solution="#### blue")
     with Scorer(RewardSettings(verifier=NumericVerifier(kind="numeric"))) as scorer:
         [score] = scorer.score(prompt, [completion("#### 3")])
-    assert score.unscorable == "error: ValueError: the reference answer 'blue' is not a number"
+    assert score.unscorable == "refused: the reference answer 'blue' is none that can be compared: it is not one number"
 
 
 def test_shaping_is_a_part_of_its_own_and_leaves_accuracy_raw():
