@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage mutations doctor test-gpu vllm-env test-vllm test-cluster kustomize images clean
+.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage mutations holes doctor test-gpu vllm-env test-vllm test-cluster kustomize images clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -119,6 +119,11 @@ triage: $(INSTALLED)
 # Which test notices each of eighty wrong lines; ten minutes. A mutation that survives is a failure.
 mutations: $(INSTALLED)
 	python -m tests.benchmarks.mutations --out docs/results/mutations.jsonl --jobs $(JOBS)
+
+# Holes planted in verifiers, and what the audit finds of them; some minutes. Then what it says against our own verifiers.
+holes: $(INSTALLED)
+	python -m tests.benchmarks.audit --out docs/results/holes.jsonl
+	python -m tests.benchmarks page
 
 # On a GPU: the whole pipeline with a tiny model, and with the real one where it is; skipped where there is no GPU. In an image that
 # has torch and transformers and no package index: make test-gpu INSTALLED=, and it prints which small wheels are missing and how

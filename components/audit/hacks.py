@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from components.audit.reference import numbers
+from components.config.answers import AnswerKind
 from components.content_id import normalise
 from components.rewards.base import Verifier
-from components.rewards.numeric import numbers
 from components.types import Prompt
 
 OPTIONS = 20
@@ -29,6 +30,7 @@ class Target:
     verifier: Verifier
     others: Sequence[str]
     """Distinct answers of other questions, all different from this one's; the commonest first."""
+    answers: AnswerKind = "other"
 
     @property
     def options(self) -> list[str]:

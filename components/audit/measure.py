@@ -18,6 +18,8 @@ from components.types import Score
 
 ACCEPTED_FROM = 0.5
 """Raw accuracy from which an answer counts as accepted."""
+RETRIED = 10
+"""Bombs that are judged once more. More of them than that are no accident of a busy machine."""
 REPEATED = 200
 """Probes that are judged again, spread over all kinds."""
 TIMED = 100
@@ -27,7 +29,11 @@ EXAMPLE_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The probes of one sort. ``wrong`` is the share judged wrongly: refused right answers, or accepted wrong ones."""
+    """The probes of one sort.
+
+    ``wrong`` is the share judged wrongly: refused right answers, accepted wrong ones, and, where they must be judged
+    quickly (``quick``), those that were not judged in time.
+    """
 
     name: str
     right: bool
@@ -36,6 +42,8 @@ class Kind:
     disagree: int | None
     """Where a second verifier judged too: probes on which the two say different things."""
     examples: tuple[dict[str, str], ...]
+    advice: str = ""
+    quick: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -48,6 +56,7 @@ class Kind:
             "unscorable": self.unscorable,
             "disagree": self.disagree,
             "examples": list(self.examples),
+            "advice": self.advice,
         }
 
 
@@ -71,13 +80,25 @@ class Audit:
 
 Open = Callable[[], AbstractContextManager[Sandbox]]
 """Starts new worker processes."""
+NOT_JUDGED = ("timeout", "memory", "crash")
+"""Codes of reasons that cost a worker process: what a bomb must not achieve."""
 
 
-def measure(probes: Sequence[Probe], open_sandbox: Open, repeats: int, second: Sandbox | None = None) -> Audit:
+def measure(
+    probes: Sequence[Probe],
+    open_sandbox: Open,
+    repeats: int,
+    second: Sandbox | None = None,
+    open_quick: Open | None = None,
+) -> Audit:
     """Judge every probe once, some of them again, and all of them with the second verifier where there is one.
 
     Again means in new workers and in another order: a verdict that depends on what a worker judged before shows.
+    Probes that must be judged quickly are judged once, by workers of ``open_quick``, whose limit of time is the
+    audit's, and a few that fail a second time, since a machine may be busy; without ``open_quick`` they are left out.
     """
+    bombs = [probe for probe in probes if probe.quick] if open_quick is not None else []
+    probes = [probe for probe in probes if not probe.quick]
     items = [(probe.prompt, probe.text) for probe in probes]
     with open_sandbox() as sandbox:
         scores = sandbox.judge(items)
@@ -89,6 +110,8 @@ def measure(probes: Sequence[Probe], open_sandbox: Open, repeats: int, second: S
         with open_sandbox() as sandbox:
             again = sandbox.judge([items[i] for i in chosen])
         unstable |= {i for i, score in zip(chosen, again, strict=True) if score != scores[i]}
+    if open_quick is not None and bombs:
+        probes, scores = [*probes, *bombs], [*scores, *_quickly(bombs, open_quick)]
     names = dict.fromkeys(probe.kind for probe in probes)
     return Audit(
         prompts=len({probe.prompt.id for probe in probes}),
@@ -101,6 +124,24 @@ def measure(probes: Sequence[Probe], open_sandbox: Open, repeats: int, second: S
     )
 
 
+def _quickly(bombs: Sequence[Probe], open_quick: Open) -> list[Score]:
+    items = [(probe.prompt, probe.text) for probe in bombs]
+    with open_quick() as sandbox:
+        scores = sandbox.judge(items)
+    failed = [i for i, score in enumerate(scores) if code(score.unscorable or "") in NOT_JUDGED]
+    if 0 < len(failed) <= RETRIED:
+        with open_quick() as sandbox:
+            for i, score in zip(failed, sandbox.judge([items[i] for i in failed]), strict=True):
+                scores[i] = score
+    return scores
+
+
+def misjudged(probe: Probe, score: Score) -> bool:
+    """Whether the verdict is not the one that the probe must get."""
+    late = probe.quick and code(score.unscorable or "") in NOT_JUDGED
+    return late or accepted(score) != probe.right
+
+
 def _prompts(probes: Sequence[Probe], scores: Sequence[Score], right: bool) -> Proportion:
     """Share of the prompts of which at least one right, or wrong, answer was judged wrongly."""
     judged = [(p.prompt.id, accepted(s) != right) for p, s in zip(probes, scores, strict=True) if p.right == right]
@@ -110,8 +151,9 @@ def _prompts(probes: Sequence[Probe], scores: Sequence[Score], right: bool) -> P
 def _kind(name: str, probes: Sequence[Probe], scores: Sequence[Score], others: Sequence[Score] | None) -> Kind:
     mine = [i for i, probe in enumerate(probes) if probe.kind == name]
     right = probes[mine[0]].right
-    wrong = [i for i in mine if accepted(scores[i]) != right]
-    disagree = None if others is None else sum(accepted(scores[i]) != accepted(others[i]) for i in mine)
+    wrong = [i for i in mine if misjudged(probes[i], scores[i])]
+    compared = others is not None and not probes[mine[0]].quick
+    disagree = sum(accepted(scores[i]) != accepted(others[i]) for i in mine) if others and compared else None
     return Kind(
         name=name,
         right=right,
@@ -119,6 +161,8 @@ def _kind(name: str, probes: Sequence[Probe], scores: Sequence[Score], others: S
         unscorable=sum(scores[i].unscorable is not None for i in mine),
         disagree=disagree,
         examples=tuple(_example(probes[i], scores[i]) for i in wrong[:EXAMPLES]),
+        advice=probes[mine[0]].advice,
+        quick=probes[mine[0]].quick,
     )
 
 

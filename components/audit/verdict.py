@@ -8,6 +8,9 @@ from typing import Any
 from components.audit.measure import Audit, Kind
 from components.config.audit import AuditSettings
 
+SHOWN = 60
+"""Characters of each text in a reason."""
+
 
 def judge_audit(audit: Audit, limits: AuditSettings) -> dict[str, Any]:
     """The content of `audit.json`: verdict, every reason against the verifier, and the figures.
@@ -45,7 +48,7 @@ def _false_positives(audit: Audit, limits: AuditSettings) -> Iterator[str]:
         )
     for kind in audit.kinds:
         if not kind.right and _too_many(kind, limit):
-            yield f"{_counted(kind)} accepted ({kind.name})"
+            yield f"{_counted(kind)} {_verb(kind)} ({kind.name}){_example(kind)}"
 
 
 def _false_negatives(audit: Audit, limits: AuditSettings) -> Iterator[str]:
@@ -57,7 +60,7 @@ def _false_negatives(audit: Audit, limits: AuditSettings) -> Iterator[str]:
         )
     for kind in audit.kinds:
         if kind.right and _too_many(kind, limit):
-            yield f"{_counted(kind)} refused ({kind.name})"
+            yield f"{_counted(kind)} refused ({kind.name}){_example(kind)}"
 
 
 def _too_many(kind: Kind, limit: float) -> bool:
@@ -68,6 +71,25 @@ def _too_many(kind: Kind, limit: float) -> bool:
 def _counted(kind: Kind) -> str:
     sort = "right" if kind.right else "wrong"
     return f"{kind.wrong.count} of {kind.wrong.n} {sort} answers of one sort were"
+
+
+def _verb(kind: Kind) -> str:
+    return "accepted or not judged in time" if kind.quick else "accepted"
+
+
+def _example(kind: Kind) -> str:
+    """One text that was judged wrongly, the question, its reference, and what to do."""
+    if not kind.examples:
+        return ""
+    shown = kind.examples[0]
+    said = (
+        f": {_short(shown['text'])} in answer to {_short(shown['question'])}, where {_short(shown['answer'])} is right"
+    )
+    return f"{said}; {kind.advice}" if kind.advice else said
+
+
+def _short(text: str) -> str:
+    return ascii(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
 
 
 def _unstable(audit: Audit) -> Iterator[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from components.config.base import Section
 from components.config.schemas import check_schema
+
+AnswerKind = Literal["number", "expression", "text", "choice", "json", "calculation", "code", "skeleton", "other"]
+"""What a verifier judges: the audit tries other texts of each kind (`components.audit.grammar`)."""
 
 _BOXED = "The answer is what follows the last marker; null: what stands in the last \\boxed{}."
 
@@ -16,6 +19,7 @@ class MathVerifier(Section):
     """The answer is mathematically the reference, LaTeX or plain."""
 
     kind: Literal["math"]
+    answers: ClassVar[AnswerKind] = "expression"
     marker: str | None = Field(
         None,
         min_length=1,
@@ -35,6 +39,7 @@ class MultipleChoiceVerifier(Section):
     """Exactly one option is chosen, and it is the reference's letter."""
 
     kind: Literal["multiple_choice"]
+    answers: ClassVar[AnswerKind] = "choice"
     marker: str | None = Field(None, min_length=1, description=f"{_BOXED[:-1]}, or after 'the answer is'.")
     options: str = Field("ABCDE", pattern="^[A-Z]{2,26}$", description="The letters of the options.")
 
@@ -48,6 +53,7 @@ class JsonVerifier(Section):
     """The JSON value after the marker equals the reference; keys have no order."""
 
     kind: Literal["json"]
+    answers: ClassVar[AnswerKind] = "json"
     marker: str = Field("", description="The JSON is what follows the last marker; empty: the whole text.")
     json_schema: dict[str, Any] | None = Field(
         None, description="A right answer also follows this JSON schema. Its patterns are run by RE2."

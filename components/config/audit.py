@@ -28,6 +28,12 @@ class AuditSettings(Section):
     max_false_negative: Annotated[Fraction, RUN] = Field(
         0.01, description="Share of prompts of which a right answer may be refused."
     )
+    quick_seconds: Annotated[float, RUN] = Field(
+        2.0,
+        gt=0,
+        description="Wall time within which an answer that is made to be slow must be judged; for code, which has a "
+        "limit of its own, the sandbox's.",
+    )
     second: Annotated[Verifier | None, TRAINED] = Field(
         None, description="Another verifier of the same answers, made differently; it never rewards."
     )

@@ -57,6 +57,7 @@ GOVERNED: Mapping[str, Bound] = {
     "admission.min_alternative_rate": at_most(0.8),
     "admission.min_distinct": at_least(8),
     "admission.samples": at_least(16),
+    "audit.quick_seconds": at_most(10.0),
     "audit.repeats": at_least(2),
     "evaluation.bootstrap": at_least(1000),
     "evaluation.contamination.near_duplicates.check": Bound(one_of=("files", "all")),

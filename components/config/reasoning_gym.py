@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from components.config.answers import AnswerKind
 from components.config.base import Section
 from components.config.schemas import check_json
 
@@ -88,6 +89,7 @@ class ReasoningGymVerifier(Section):
     """The library's own scoring of its data sets. Right is what it gives full marks."""
 
     kind: Literal["reasoning_gym"]
+    answers: ClassVar[AnswerKind] = "other"
     marker: str | None = Field(
         None, min_length=1, description="The answer is what follows the last marker; null: the whole text."
     )

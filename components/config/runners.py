@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from components.config.answers import AnswerKind
 from components.config.base import Section
 from components.config.sandbox import SandboxSettings
 
@@ -16,6 +17,7 @@ class CodeVerifier(Section):
     """The assertions of the reference answer hold of the code in the last fenced block of Python."""
 
     kind: Literal["code"]
+    answers: ClassVar[AnswerKind] = "code"
     marker: str | None = Field(None, min_length=1, description="The code follows the last marker; null: anywhere.")
     score: Literal["all", "share"] = Field("all", description="all: 1 where every test holds; share: of those that do.")
     seconds: float = Field(2.0, gt=0, le=600, description="Wall and processor time for one completion's code.")
@@ -45,6 +47,7 @@ class ClassifierVerifier(Section):
     """A Hugging Face folder of a sequence-pair classifier: is this answer right? Give its sandbox more memory_mb."""
 
     kind: Literal["classifier"]
+    answers: ClassVar[AnswerKind] = "text"
     path: Path = Field(description="The folder (safetensors), relative to the folder where the command runs.")
     sha256: str | None = Field(None, description="Digest of the folder; filled in when the configuration is resolved.")
     label: str = Field(description="Its class that means right.")

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from components.config.answers import JsonVerifier, MathVerifier, MultipleChoiceVerifier
+from components.config.answers import AnswerKind, JsonVerifier, MathVerifier, MultipleChoiceVerifier
 from components.config.base import Section
 from components.config.extensions import PythonEntry
 from components.config.reasoning_gym import ReasoningGymVerifier
@@ -17,6 +17,7 @@ class ExactVerifier(Section):
     """The text after the marker equals the reference answer."""
 
     kind: Literal["exact"] = "exact"
+    answers: ClassVar[AnswerKind] = "text"
     marker: str = Field("#", description="The answer is what follows the last marker.")
 
     @property
@@ -29,6 +30,7 @@ class NumericVerifier(Section):
     """The number after the marker (or the last number) equals the reference number."""
 
     kind: Literal["numeric"]
+    answers: ClassVar[AnswerKind] = "number"
     marker: str | None = Field(
         "####",
         description="The answer is the one number in the line after the last marker; null: the last one of the text.",
@@ -49,6 +51,7 @@ class StructureVerifier(Section):
     """The code skeleton after the marker has the structure of the reference (2606.22402)."""
 
     kind: Literal["structure"]
+    answers: ClassVar[AnswerKind] = "skeleton"
     marker: str = Field("", description="The skeleton is what follows the last marker; empty: the whole text.")
     values: bool = Field(True, description="A parameter is the same only with the same value.")
     tree: bool = Field(False, description="Reward part `tree`: 1 - tree edit distance / nodes of the larger tree.")
@@ -66,6 +69,7 @@ class CountdownVerifier(Section):
     """The expression after the marker reaches the question's target with the question's numbers."""
 
     kind: Literal["countdown"]
+    answers: ClassVar[AnswerKind] = "calculation"
     marker: str = Field("#", min_length=1, description="The expression is what follows the last marker.")
 
     @property
@@ -81,6 +85,9 @@ class PythonVerifier(PythonEntry):
 
     marker: str | None = Field(
         "#", min_length=1, description="The answer is what follows the last marker; null: the whole text."
+    )
+    answers: AnswerKind = Field(
+        "other", description="What it judges: the audit also tries what is wrong, right or slow to judge of that kind."
     )
     rewards: tuple[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], ...] = Field(
         (), description="Names of the reward parts besides the accuracy that it gives every completion."

@@ -26,15 +26,19 @@ def run(settings: Settings, layout: Layout) -> None:
     chosen = settings.audit
     prompts = [prompt for split in ("train", "dev", "test") for prompt in read_prompts(layout.split(split))]
     prompts = subset(prompts, chosen.prompts, derive(settings.seed, "audit"))
-    probes = make_probes(build_verifier(settings.reward.verifier), prompts)
+    section, limits = settings.reward.verifier, settings.reward.sandbox
+    probes = make_probes(build_verifier(section), prompts, section.answers)
+    seconds = limits.timeout if section.answers == "code" else min(limits.timeout, chosen.quick_seconds)
+    quick = limits.model_copy(update={"timeout": seconds})
     with ExitStack() as stack, progress("audit", 3) as bar:
-        second = stack.enter_context(Sandbox(chosen.second, settings.reward.sandbox)) if chosen.second else None
+        second = stack.enter_context(Sandbox(chosen.second, limits)) if chosen.second else None
         bar.advance(1, f"{len(probes)} answers")
         audit = measure(
-            probes, lambda: Sandbox(settings.reward.verifier, settings.reward.sandbox), chosen.repeats, second
+            probes, lambda: Sandbox(section, limits), chosen.repeats, second, lambda: Sandbox(section, quick)
         )
         bar.advance(2, "judged")
-        times = timing(probes, stack.enter_context(Sandbox(settings.reward.verifier, settings.reward.sandbox)))
+        usual = [probe for probe in probes if not probe.quick]
+        times = timing(usual, stack.enter_context(Sandbox(section, limits)))
         bar.advance(3, f"{times['per_second']:.0f} a second")
     result = judge_audit(audit, chosen)
     write_json(layout.audit_timing, times)

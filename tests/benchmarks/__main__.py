@@ -11,6 +11,7 @@ import typer
 
 from components.errors import CorrectableError, InputError
 from components.files import write_text
+from tests.benchmarks.audit import figures as holes
 from tests.benchmarks.ending import interrupted_by_signals
 from tests.benchmarks.gap import figures as gap
 from tests.benchmarks.lines import rows_of
@@ -92,7 +93,7 @@ def cell(
 
 
 def figures(results: Path) -> dict[str, str]:
-    """Every figure of the sections that have a result file, as ``section.name``, and those of `gap` and `triage`."""
+    """Every figure of the sections that have a result file, as ``section.name``; and `gap`, `holes`, `triage`."""
     found = {}
     for name, section in SECTIONS.items():
         path = results / f"{name}.json"
@@ -105,6 +106,8 @@ def figures(results: Path) -> dict[str, str]:
     gaps = gap.figures(rows_of(results / "gap.jsonl")) | gap.start_tables(rows_of(results / "gap-start.jsonl"))
     pairs = triage.figures(rows_of(results / "triage.jsonl"))
     found |= {f"gap.{figure}": text for figure, text in gaps.items()}
+    planted = holes.figures(rows_of(results / "holes.jsonl"))
+    found |= {f"holes.{figure}": text for figure, text in planted.items()}
     return found | {f"triage.{figure}": text for figure, text in pairs.items()}
 
 

@@ -121,8 +121,8 @@ def test_a_share_beyond_its_whole_is_refused():
 def test_every_prompt_is_probed_with_right_and_wrong_answers():
     kinds = {probe.kind for probe in make_probes(EXACT, PROMPTS)}
     assert {"reference solution", "another's solution", *(f"hack: {name}" for name in HACKS)} <= kinds
-    counts = {kind: sum(p.kind == kind for p in make_probes(EXACT, PROMPTS)) for kind in kinds}
-    assert set(counts.values()) == {len(PROMPTS)}
+    fixed = [p.kind for p in make_probes(EXACT, PROMPTS) if not p.advice]
+    assert {kind: fixed.count(kind) for kind in set(fixed)} == dict.fromkeys(fixed, len(PROMPTS))
 
 
 def test_no_wrong_probe_states_the_reference_answer():
@@ -160,7 +160,7 @@ def asked(kind: str) -> tuple[Any, list[Prompt]]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_behind_its_fence_passes_its_audit_with_right_references(kind):
     section, prompts = asked(kind)
-    probes = make_probes(build_verifier(section), prompts)
+    probes = [probe for probe in make_probes(build_verifier(section), prompts) if not probe.quick]
     with Sandbox(section, SandboxSettings(workers=1, timeout=10)) as sandbox:
         scores = sandbox.judge([(probe.prompt, probe.text) for probe in probes])
     wrongly = [(p.kind, p.prompt.answer, p.text[:60], s) for p, s in zip(probes, scores, strict=True)
@@ -252,7 +252,8 @@ def test_a_verifier_that_looks_for_a_substring_falls_for_listing_every_option():
     assert {"hack: all options", "hack: every option marked", "hack: repeated answer"} <= wrong_kinds(audit)
     found = verdict(audit)
     assert found["verdict"] == "fail"
-    assert "40 of 40 wrong answers of one sort were accepted (hack: all options)" in found["reasons"]
+    said = "40 of 40 wrong answers of one sort were accepted (hack: all options)"
+    assert [reason for reason in found["reasons"] if reason.startswith(said)]
 
 
 def test_a_verifier_that_reads_digits_of_any_script_falls_for_look_alikes():

@@ -1,0 +1,111 @@
+"""Expressions that do not reach the target by the rules of Countdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+
+from components.audit.grammar.base import ProbeClass
+from components.audit.hacks import Target
+from components.tools.expressions import evaluate
+
+
+def question(target: Target) -> tuple[list[int], int, str] | None:
+    """Numbers and target of ``[3, 8, 2] = 22``, and the reference expression."""
+    found = re.search(r"\[([\d, ]+)\]\D*?(\d+)\D*\Z", target.prompt.text, re.ASCII)
+    answer = target.prompt.answer.strip()
+    if found is None or not re.fullmatch(r"[\d+\-*/() ]+", answer, re.ASCII):
+        return None
+    return [int(digits) for digits in re.findall(r"\d+", found[1])], int(found[2]), answer
+
+
+def broken(target: Target) -> Iterator[str]:
+    """The right value with numbers that were not given, or are used up."""
+    if (known := question(target)) is None:
+        return
+    numbers, wanted, answer = known
+    spent = sorted(map(int, re.findall(r"\d+", answer))) == sorted(numbers)
+    new = next(number for number in range(2, 1000) if number not in numbers)
+    yield from (f"{answer}+{new}-{new}", f"({answer})*{new}/{new}", f"{wanted + new}-{new}")
+    if 1 not in numbers:
+        yield from (f"({answer})*1", f"({answer})/1")
+    if 0 not in numbers:
+        yield from (f"{answer}+0", f"{answer}-0")
+    if spent:
+        yield from (f"{answer}+{number}-{number}" for number in numbers)
+    if wanted not in numbers:
+        yield from (str(wanted), f"({wanted})", f"{wanted} = {wanted}", f"{wanted}*1")
+
+
+def missed(target: Target) -> Iterator[str]:
+    """Another value, whatever is said about it."""
+    if (known := question(target)) is None:
+        return
+    numbers, wanted, answer = known
+    given = " ".join(map(str, numbers))
+    yield from (f"{answer}+1", f"{answer}-1")
+    if wanted:
+        yield from (f"-({answer})", f"({answer})*2")
+    if len(numbers) > 1:
+        yield from (given, f"{given} = {wanted}")
+    yield from (f"{wanted + 1}", f"{wanted + 1} = {wanted}", f"{answer} = {wanted + 1}", f"{answer} != {wanted}")
+    for old, new in ("+-", "-+", "*+", "+*", "/*", "-*"):
+        for at in (at for at, sign in enumerate(answer) if sign == old):
+            text = f"{answer[:at]}{new}{answer[at + 1 :]}"
+            if _evaluated(text) not in (None, wanted):
+                yield from (text, f"{text} = {wanted}")
+    for operator in "+-*":
+        text = operator.join(map(str, numbers))
+        if _value(numbers, operator) != wanted:
+            yield from (text, f"{text} = {wanted}")
+
+
+def _evaluated(expression: str) -> Fraction | None:
+    try:
+        return Fraction(evaluate(expression))
+    except (ValueError, ZeroDivisionError):
+        return None
+
+
+def _value(numbers: list[int], operator: str) -> int:
+    value = numbers[0]
+    for number in numbers[1:]:
+        value = value + number if operator == "+" else value - number if operator == "-" else value * number
+    return value
+
+
+def programmed(target: Target) -> Iterator[str]:
+    """What a programming language would evaluate, and no calculation is."""
+    if (known := question(target)) is None:
+        return
+    _, wanted, answer = known
+    yield from (
+        f"int('{wanted}')",
+        f"abs({answer})",
+        f"sum([{answer}])",
+        f"max({answer}, 0)",
+        f"round({answer})",
+        "len('xxxxx')",
+    )
+    yield from (f"{answer} if 1 else 0", f"({answer})**1", f"0x{wanted:x}", f"{wanted}.0", f"lambda: {answer}")
+    yield from (f"{answer} or {wanted}", f"{answer}, {answer}", f"{answer}\n{answer}+1", f"[{answer}]", f"x = {answer}")
+
+
+CLASSES = (
+    ProbeClass(
+        "numbers not given",
+        "refused",
+        ("calculation",),
+        broken,
+        "count each number of the expression against those given",
+    ),
+    ProbeClass("target missed", "refused", ("calculation",), missed, "compute the value; believe no claim about it"),
+    ProbeClass(
+        "program",
+        "refused",
+        ("calculation",),
+        programmed,
+        "read one expression of digits and operators; evaluate nothing else",
+    ),
+)
