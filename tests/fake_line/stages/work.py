@@ -38,6 +38,7 @@ SIGNALS = {
     "kl_ref": 0.01,
     "length_gap": 0.0,
     "length_mean": 20.0,
+    "mismatch_explained": 0.001,
     "mismatch_k3": 0.0,
     "mismatch_max": 0.0,
     "mismatch_mean": 0.0,
