@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage mutations holes doctor test-gpu vllm-env test-vllm test-cluster kustomize images clean
+.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage mutations holes doctor test-gpu vllm-env test-vllm sinks-env test-sinks test-cluster kustomize images clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -155,6 +155,20 @@ vllm-env: .venv-vllm/.installed
 test-vllm: $(INSTALLED) vllm-env
 	OMP_NUM_THREADS=1 pytest tests/vllm
 
+# Every tracker and MLflow's server, on top of .venv: their pins are not ours.
+sinks-env: .venv-sinks/.installed
+
+.venv-sinks/.installed: $(INSTALLED) constraints-sinks.txt
+	.venv/bin/python -m venv .venv-sinks
+	.venv/bin/python -c "import site; print(site.getsitepackages()[0])" \
+		> "$$(.venv-sinks/bin/python -c 'import site; print(site.getsitepackages()[0])')/project.pth"
+	.venv-sinks/bin/python -m pip install --quiet --no-deps --requirement constraints-sinks.txt
+	touch $@
+
+# Against real trackers on this machine, slow tests included; a quarter of an hour.
+test-sinks: sinks-env
+	OMP_NUM_THREADS=1 .venv-sinks/bin/python -m pytest -m sinks tests/sinks
+
 # Against the cluster of KUBECONFIG, which needs JobSet and nothing else of ours; makes its own namespace and removes it.
 test-cluster: $(INSTALLED)
 	OMP_NUM_THREADS=1 pytest tests/cluster -m cluster
@@ -171,5 +185,5 @@ images:
 	$(call IMAGE,constraints-vllm.txt) --file k8s/images/vllm.Dockerfile --tag evenkeel-vllm:$(TAG) .
 
 clean:
-	rm -rf .venv .venv-vllm runs out .state build *.egg-info
+	rm -rf .venv .venv-vllm .venv-sinks runs out .state build *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

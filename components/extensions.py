@@ -22,6 +22,7 @@ from components.config.extensions import PythonEntry, python_entries
 from components.config.load import validate
 from components.config.ratios import PythonRatio
 from components.config.scheduling import PythonSchedule
+from components.config.sinks import PythonSink
 from components.config.sources import PythonSource
 from components.config.targets import check_code, locate
 from components.config.verifiers import PythonVerifier
@@ -92,9 +93,10 @@ def _catalogs() -> dict[type[PythonEntry], Catalog[Any]]:
     from components.objectives.advantages import ADVANTAGES
     from components.objectives.ratios import RATIOS
     from components.scheduling import OUTSIDE as SCHEDULES
+    from components.sinks import SINKS
 
     sources: dict[type[PythonEntry], Catalog[Any]] = {PythonSource: SOURCES, PythonSuite: SOURCES}
-    return {PythonRatio: RATIOS, PythonAdvantage: ADVANTAGES, PythonSchedule: SCHEDULES, **sources}
+    return {PythonRatio: RATIOS, PythonAdvantage: ADVANTAGES, PythonSchedule: SCHEDULES, PythonSink: SINKS, **sources}
 
 
 def main() -> int:

@@ -43,6 +43,7 @@ from flows.run.stages import StageResult, execute, reproduce
 from flows.run.workspace import Outcome, Workspace, locate
 from flows.watching.artifacts import publish, publish_estimate
 from flows.watching.execution import executing
+from flows.watching.tracking import tracked
 from flows.watching.watcher import watched
 
 DEMO = "configs/demo.yaml"
@@ -152,7 +153,8 @@ def run_workspace(workspace: Workspace, *, fresh: bool = False) -> Outcome:
         recorded(workspace, flow_run.get_id()) as recorder,
     ):
         note_starter(workspace, flow_run.get_id(), deployed=bool(deployment.get_id()))
-        outcome = run_stages(workspace, force=fresh)
+        with tracked(workspace.settings, workspace.root):
+            outcome = run_stages(workspace, force=fresh)
         recorder.conclude(outcome.candidate, outcome.reason)
         publish(workspace, outcome.candidate, outcome.reason)
         running.set_outcome(outcome.candidate, outcome.reason)

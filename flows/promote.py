@@ -22,6 +22,7 @@ from components.errors import InputError
 from components.registry import Approval, Candidate, find, read_history
 from components.registry.appending import check_in_force
 from flows.governance.commands import SHORT, DecisionCommands
+from flows.governance.model_registry import register_champion
 from flows.governance.policies import check_recorded
 from flows.governance.registry import RegistryContext
 from flows.host.git import project_root
@@ -64,6 +65,8 @@ def promote(digest: str, registry: str = DEFAULT) -> str:
     found = conclude(context, candidate, said)
     if isinstance(found, Concluded):
         publish(candidate, found)
+        for line in register_champion(store, found.record) if found.record else ():
+            get_run_logger().info(line)
         get_run_logger().info("%s: %s", found.state, found.words)
         return completed_as(candidate.digest, found.state, found.words)
     check_in_force(read_history(context.store), context.policy)  # before anybody reads on

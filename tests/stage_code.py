@@ -32,7 +32,7 @@ ONLY_ITSELF = ("components", "components.stages")
 SHOWN: dict[tuple[str, str], str] = {
     ("components.patterns", "components.printing"): "shortens a pattern that an error quotes",
     ("components.stages.train", "components.health.summaries"): "the line below the progress bar",
-    ("components.stages.train", "components.health.prometheus"): "figures for another program",
+    ("components.stages.train", "components.sinks"): "figures for another program",
 }
 """Module -> module or package: imports whose results are shown and not written; and the reason."""
 STARTED: dict[str, str] = {"components.rollout.servers.local": "components.rollout.servers.plugin.evenkeel_vllm"}

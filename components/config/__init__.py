@@ -7,6 +7,7 @@
 - `policy`, `scheduling`, `rollout`, `objective`, `training`, `dpo`, `evaluation`, `judgement` — the sections
   of the line
 - `canaries` — frozen probe sets
+- `sinks` — the trackers that show a run
 - `budget`, `record`, `registry` — what a run may cost, where it is kept, and where its checkpoint goes
 - `identity`, `logistics` — what a setting counts for, stated at its field; which may change while a run stays the same
 - `load` — YAML, `extends`, `--set`, input digests, and the resolved file

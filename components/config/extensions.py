@@ -17,6 +17,8 @@ class PythonEntry(Section):
 
     group: ClassVar[str]
     """Group of the entry points that installed packages declare for this registry."""
+    counts: ClassVar[bool] = True
+    """Whether a byte of the run depends on the code: it is digested then, and must be there in every stage."""
 
     kind: Literal["python"]
     target: str = Field(

@@ -8,7 +8,7 @@ By hand, as libraries know neither digests of inputs nor errors with the file th
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -209,6 +209,8 @@ def pin_inputs(settings: Settings) -> Settings:
     for source in library_sections(tree):
         source["version"] = check_version(source["version"])
     for path, entry in python_entries(settings):
+        if not entry.counts:
+            continue
         node = tree
         for name in path:
             node = node[name]
@@ -282,7 +284,7 @@ def check_digest(path: Path, expected: str | None, how: str = MISSING) -> str:
     return found
 
 
-def dump(settings: Settings) -> str:
-    """Every setting as YAML, defaults included. Loading it gives equal settings."""
-    tree = settings.model_dump(mode="json")
+def dump(settings: Settings, *, without: Set[str] = frozenset()) -> str:
+    """Every setting as YAML, defaults included, but for the sections ``without``. Loading it gives equal settings."""
+    tree = settings.model_dump(mode="json", exclude=set(without))
     return yaml.dump(tree, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)

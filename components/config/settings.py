@@ -22,6 +22,7 @@ from components.config.registry import RegistrySettings
 from components.config.reward import RewardSettings
 from components.config.rollout import RolloutSettings
 from components.config.scheduling import ClustersSettings, Schedule, UniformSchedule
+from components.config.sinks import Sinks, default_sinks
 from components.config.training import LearnerSettings, TrainSettings
 
 
@@ -62,5 +63,8 @@ class Sections(Section):
     gate: Annotated[GateSettings, RUN] = GateSettings()
     registry: Annotated[RegistrySettings, RUN] = RegistrySettings()
     launch: Annotated[LaunchSettings, LOGISTICS] = LaunchSettings()
+    sinks: Annotated[Sinks, LOGISTICS] = Field(
+        default_factory=default_sinks, description="Trackers that show the run, by name; null turns one off."
+    )
     record: Annotated[RecordSettings, LOGISTICS] = RecordSettings()
     budget: Annotated[BudgetSettings, LOGISTICS] = BudgetSettings()

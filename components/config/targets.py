@@ -108,7 +108,8 @@ def check_code_of(settings: Any) -> None:
         InputError: as `locate` and `check_code`.
     """
     for _, entry in python_entries(settings):
-        check_code(entry, locate(entry))
+        if entry.counts:
+            check_code(entry, locate(entry))
 
 
 def _spelled_out(entry: PythonEntry) -> str:

@@ -16,7 +16,7 @@
 - `readers` — reads the logs of TRL, verl, prime-rl and others; `rulebook` a file of rules
 - `callback` — the monitor inside a training of TRL; imported by those who need it, for it needs transformers
 - `limits` — the constants that rules compare signals with; `lineage` — the steps that roll-backs threw away
-- `summaries` — a run's health in sentences; `prometheus` — its figures for Prometheus, `grafana` — their dashboard
+- `summaries` — a run's health in sentences; `grafana` — a dashboard of what `components.sinks.prometheus` shows
 
 A new signal is one entry in `SIGNALS`, a new function one in `WINDOWS`, a new knob one in `KNOBS`, a new rule one in
 `configs/health/`.

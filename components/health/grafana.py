@@ -16,9 +16,9 @@ from components.config.judgement import RuleSettings
 from components.files import dump_json
 from components.health.limits import Limit, limits
 from components.health.monitor import LEVELS
-from components.health.prometheus import metric_of
 from components.health.rules import compile_rule
 from components.health.signals import SIGNALS, find_signal
+from components.sinks.prometheus import metric_of
 from components.types import Level
 
 Json = dict[str, Any]

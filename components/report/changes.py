@@ -10,8 +10,9 @@ from components.config import Settings
 from components.report.run import Run, dig
 
 _UNSET = object()
-ASIDE = ("health.rules.", "evaluation.champion")
-"""Rules come from a file of their own and the page lists them all; the champion differs from itself by nature."""
+ASIDE = ("health.rules.", "evaluation.champion", "sinks.")
+"""Rules come from a file of their own and the page lists them all; the champion differs from itself by nature; sinks
+are no part of a run."""
 
 NAMED = ("health.canaries.", "evaluation.suites.")
 """Sections that a configuration names, with defaults of their own."""

@@ -75,6 +75,8 @@ def _stages(run: Run) -> Iterator[Origin]:
     """What is on record inside the run, whoever started it."""
     yield _data(run)
     for path, entry in python_entries(run.settings):
+        if not entry.counts:
+            continue
         digest = entry.sha256
         yield Origin(f"Code from outside, {'.'.join(path)}", digest or "no digest", entry.target, known=bool(digest))
     start = dig(run.sft, "checkpoint_sha256")

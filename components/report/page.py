@@ -79,7 +79,8 @@ def sections() -> list[tuple[str, str]]:
 def render(run: Run) -> str:
     """HTML of the whole page; equal runs give equal text."""
     return environment().get_template("report.jinja").render(
-        run=run, settings=run.settings, palette=palette, sections=sections(), yaml=dump(run.settings),
+        run=run, settings=run.settings, palette=palette, sections=sections(),
+        yaml=dump(run.settings, without={"sinks"}),
         **_decision(run), **_comparison(run), **_training(run), **_origin(run),
     )  # fmt: skip
 

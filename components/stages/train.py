@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,16 +19,16 @@ from components.directories import write_directory
 from components.errors import NoCandidate
 from components.files import read_json, read_jsonl, sha256_tree, write_json, write_jsonl, write_text
 from components.health.lineage import undone
-from components.health.prometheus import Exporter
 from components.health.responses import Ledger, read_ledger
 from components.health.summaries import LiveLedger, health_line
 from components.layout import Layout
 from components.progress import progress
 from components.scheduling.ranked import ranked_clusters
+from components.sinks.follow import exported
 from components.training.assembly import assembled
 from components.training.loop import train
 from components.training.run import RunState
-from components.types import StepRecord, Verdict
+from components.types import StepRecord
 
 
 def run(settings: Settings, layout: Layout) -> None:
@@ -39,17 +40,16 @@ def run(settings: Settings, layout: Layout) -> None:
     clusters = ranked_clusters(read_prompts(layout.split("train")), layout)
     with (
         assembled(settings, layout, clusters) as parts,
-        Exporter(layout.root.resolve().name, settings.health.rules, **dict(settings.health.prometheus)) as exporter,
+        exported(settings, layout, lambda said: print(said, file=sys.stderr, flush=True)),
         progress("train", settings.train.steps) as bar,
     ):
         state = parts.state
         live = LiveLedger(state.ledger)
 
         def on_step(record: StepRecord) -> None:
-            responses = live.update(record.step)
+            live.update(record.step)
             shown = replace(record, notes={"monitor_failed": state.blind}) if state.blind else record
             bar.advance(state.progress, health_line(shown, live.verdicts, live.ledger))
-            exporter.observe(record, [Verdict(**verdict) for verdict in record.notes["verdicts"]], responses)
 
         with parts.stopping.defer_signal():  # but where the loop says so
             train(parts, on_step)

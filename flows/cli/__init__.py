@@ -11,7 +11,7 @@
 - `following` — ``watch``
 - `deciding` — ``approve``, ``reject``, ``promote``, ``rollback``, ``adopt-policy``
 - `registry` — ``history``, ``show``, ``verify``, ``pull``, ``keys new``
-- `watching` — ``status``, ``logs``, ``cancel``, ``janitor``
+- `watching` — ``status``, ``logs``, ``track``, ``cancel``, ``janitor``
 - `machine` — ``serve``, ``doctor``
 - `models` — ``model fetch``, ``model convert``
 - `base` — what they share: the application, its options, `main`

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from components.errors import EXIT_NO_CANDIDATE
 from components.printing import printable
 from flows.cli.base import app, console
 from flows.display.output import log_writer, print_json
@@ -66,6 +67,24 @@ def logs(
             logs.show(found, stage, lines, write)
     except KeyboardInterrupt as stopped:
         raise typer.Exit(130) from stopped
+
+
+@app.command()
+def track(
+    run: Run,
+    seconds: Annotated[float, typer.Option("--seconds", min=1, help="How long this may take.")] = 600.0,
+) -> None:
+    """Send to a run's sinks what they do not have yet, as after a run whose tracker was away. Exit code 2: there is no
+    such run; 3: not everything could be sent."""
+    from components.config import load
+    from components.sinks import check_sinks
+    from flows.watching.runs import find_run
+    from flows.watching.tracking import track
+
+    found = find_run(project_root(Path.cwd()), run)
+    check_sinks(load(found.layout.params))
+    if not track(found.root, lambda line: print(printable(line), flush=True), seconds):
+        raise typer.Exit(EXIT_NO_CANDIDATE)
 
 
 @app.command()

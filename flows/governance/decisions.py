@@ -32,6 +32,7 @@ from components.registry.promotion import check_judgement, final, not_rejected
 from components.registry.rollback import starters_of_run, target
 from components.registry.starters import started_by
 from components.types import Judgement
+from flows.governance.model_registry import register_champion
 from flows.governance.registry import RegistryContext, judge
 from flows.governance.statements import StatementOptions, make_statement
 from flows.promoting.waiting_runs import resume
@@ -201,12 +202,14 @@ def _finish_earlier(
 
 
 def _conclude(context: RegistryContext, digest: str, act: Callable[[], PromotionRecord]) -> Decision:
-    """Act, and resume the suspended flow runs that wait for this. A failure of that undoes nothing."""
+    """Act, register a new champion with MLflow, and resume the suspended flow runs that wait for this. A failure of
+    the last two undoes nothing."""
     try:
         record, standing = act(), None
         why, then = "decided at a terminal", "resumes, and ends"
     except NotApproved as missing:
         record, standing = None, missing.standing
         why, then = "approved at a terminal; that is not enough yet", "asks again"
+    registered = register_champion(context.store, record) if record is not None else []
     names = resume(context.project, digest, why)
-    return Decision(digest, record, standing, tuple(f"flow run {name} {then}" for name in names))
+    return Decision(digest, record, standing, (*registered, *(f"flow run {name} {then}" for name in names)))

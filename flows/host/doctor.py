@@ -24,6 +24,7 @@ from components.files import read_text
 from components.processes.environments import ENVIRONMENT, REBUILD, problem_of
 from components.processes.living import lives
 from components.processes.memory import GIB, HOW, available, largest_need, parameters_in
+from components.sinks import chosen_sinks, missing_packages
 from components.stages import wanted
 from flows.host.dvc import rwlock_holders
 from flows.host.git import EVERYTHING, git, project_root, succeeds
@@ -47,6 +48,7 @@ def examine(start: Path, config: Path | None = None) -> Iterator[Check]:
     for check in PROJECT_CHECKS:
         yield _answered(check, project)
     if config is not None:
+        yield from sinks(config)
         yield registry(project, config)
         yield from model(config)
 
@@ -197,6 +199,19 @@ def registry(project: Path, config: Path) -> Check:
         return examined("registry", Bucket(settings), settings.address, HOW)
     except EvenkeelError as error:
         return Check("registry", "fail", f"{error.what} ({error.where})", error.how or "")
+
+
+def sinks(config: Path) -> Iterator[Check]:
+    """Whether the packages of the sinks that a configuration names are there. A wrong configuration is `registry`'s."""
+    try:
+        settings = load(config)
+    except EvenkeelError:
+        return
+    missing = list(missing_packages(settings))
+    for where, how in missing:
+        yield Check("sinks", "fail", f"the package of {where} is not installed", how)
+    if not missing:
+        yield Check("sinks", "ok", ", ".join(name for name, _ in chosen_sinks(settings)) or "none")
 
 
 def model(config: Path) -> Iterator[Check]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from components.errors import InputError, NoCandidate
 from components.registry import (
@@ -28,11 +28,12 @@ NAMES = {"promoted": "Promoted", "rejected": "Rejected"}
 
 @dataclass(frozen=True, slots=True)
 class Concluded:
-    """No approval is needed; the flow run ends in ``state`` with the message ``words``."""
+    """No approval is needed; the flow run ends in ``state`` with the message ``words``. ``record`` is the decision."""
 
     state: str
     words: str
     judgement: Judgement | None = None
+    record: PromotionRecord | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def conclude(context: RegistryContext, candidate: Candidate, said: Approval | No
     """
     while True:
         if (made := existing_decision(context.store, candidate)) is not None:
-            return Concluded("Decided", describe(made))
+            return Concluded("Decided", describe(made), record=made)
         history, note = sound_history(context.store), ""
         rejects = said is not None and said.statement.action == "reject"
         judgement = judge(context, candidate, history, compare=not rejects)
@@ -73,9 +74,9 @@ def conclude(context: RegistryContext, candidate: Candidate, said: Approval | No
         except InputError:
             if (made := existing_decision(context.store, candidate)) is None:
                 raise
-            return Concluded(NAMES.get(made.outcome, "Decided"), describe(made), judgement)
+            return Concluded(NAMES.get(made.outcome, "Decided"), describe(made), judgement, made)
         if record.outcome != "superseded":  # else the champion changed under the judgement: look again
-            return Concluded(NAMES.get(record.outcome, "Decided"), describe(record), judgement)
+            return Concluded(NAMES.get(record.outcome, "Decided"), describe(record), judgement, record)
 
 
 def describe(record: PromotionRecord) -> str:

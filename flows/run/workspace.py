@@ -22,6 +22,7 @@ from components.extensions import check_extensions
 from components.files import dump_json, os_errors, read_text, sha256_bytes, write_text
 from components.health.check import check_rules
 from components.layout import Layout
+from components.sinks import check_sinks
 from components.tasks.reasoning_gym import check_sources
 from flows.host.branches import head_of
 from flows.host.dvc import configure, describe, repair_rwlock
@@ -216,6 +217,7 @@ def locate(
     pinned = pin_inputs(wanted)
     check_sources(pinned)
     check_extensions(pinned)
+    check_sinks(pinned)
     settings, inputs = resolve_inputs(pinned, project, taken.commit)
     request = RunRequest(str(config), tuple(overrides), recipe.stem if recipe else "")
     return Workspace(project, name_of(settings, taken.tree), settings, taken, inputs, request)

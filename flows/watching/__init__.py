@@ -3,5 +3,6 @@
 - `execution` — who runs a workspace now, or ran it last, and how that ended
 - `watcher` — a stage in the Prefect UI while it works; `channel` — its artifacts, and an unreachable server
 - `artifacts` — what the UI keeps of a run; `report` — its report as Markdown
+- `tracking` — a run in the trackers that its settings name
 - `runs` — the runs of a project, from their workspaces; `status` and `logs` show them, `cancel` stops one
 """

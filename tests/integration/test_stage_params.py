@@ -25,9 +25,9 @@ DECLARED: dict[str, set[str]] = {
 }
 NOT_SEEN = {"device", "threads", "audit.override", "triage.override"}
 """Read by the command line before the stage starts; and only after a failed audit or a refusal."""
-NO_DEPENDENCY = {"health.prometheus.textfile", "health.prometheus.port", "evaluation.reuse"}
-"""Read, and not declared: where figures are shown while `train` runs changes no byte of what it writes, and answers
-that are kept are the same to the byte as those that `evaluate` and `dpo` would make."""
+NO_DEPENDENCY = {"health.prometheus.textfile", "health.prometheus.port", "evaluation.reuse", "sinks"}
+"""Read, and not declared: where figures are shown while `train` runs changes no byte of its output, `report` does not
+show sinks, and answers that are kept are the same to the byte as those that `evaluate` and `dpo` would make."""
 
 AUDITED = ("admission.label_audit=report", "admission.sensitive=report", "admission.prompts=8")
 """Half of what triage asks for, so that it has something left to sample."""

@@ -64,6 +64,7 @@ def test_a_run_stays_the_same_run_when_these_change() -> None:
         "health": {"prometheus": True},
         "evaluation": {"reuse": True},
         "launch": True,
+        "sinks": True,
         "record": True,
         "budget": True,
     } == LEFT_OUT

@@ -50,7 +50,7 @@ REPEATED: dict[str, tuple[str, ...]] = {
     "health/limits.py": ("report",),
     "health/readers": (),
     "health/grafana.py": (),
-    "health/prometheus.py": (),
+    "sinks": (),
     "canaries/verdict.py": ("gate", "report"),  # sentences of the gate's checks, which gate.json holds
     "evaluation/sentences.py": ("evaluate",),  # sentences that evaluation.json holds
     "evaluation/against.py": (),

@@ -27,8 +27,8 @@ class LiveLedger:
         self.ledger = Ledger()
         """The latest response that changed something, all of the last `SHOWN` steps, and their outcomes."""
 
-    def update(self, step: int) -> list[Response]:
-        """Take in what was entered since the last call; returns the responses of this ``step``.
+    def update(self, step: int) -> None:
+        """Take in what was entered until this ``step``.
 
         Raises:
             InputError: the file cannot be read.
@@ -40,7 +40,6 @@ class LiveLedger:
         kept = tuple(one for one in responses if step - one.step < SHOWN or one.number in acts[-1:])
         numbers = {one.number for one in kept}
         self.ledger = Ledger(kept, tuple(one for one in outcomes if one.of in numbers))
-        return [one for one in kept if one.step == step]
 
     @property
     def verdicts(self) -> list[Verdict]:

@@ -8,33 +8,28 @@ Metrics, each with the label ``run``:
 - ``evenkeel_verdicts_total{rule, level}``, ``evenkeel_responses_total{rule, level}``: counters, from 0 for every rule
   that is configured, so that the first event shows as an increase.
 
-Counters restart from 0 when a run is resumed, which Prometheus expects of counters.
+It is in the process of the training, whose pod or machine is scraped, and follows the log like every sink. Each start
+counts from the first step on, so that a resumed run shows what it showed before.
 """
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from components.config.judgement import RuleSettings
+from components.config.judgement import PrometheusSettings, RuleSettings
 from components.errors import InputError
 from components.files import write_text
 from components.health.monitor import LEVELS
 from components.health.signals import PREFIXES, SIGNALS, find_signal
-from components.types import Level, Response, StepRecord, Verdict
+from components.sinks.base import Batch, Run, Sink
+from components.types import Level, Response
 
-LOOPBACK = "127.0.0.1"
-"""Only this machine can read the figures; put a proxy in front to publish them."""
 Events = Counter[tuple[str, Level]]
 """How often, by rule and level."""
 
@@ -93,97 +88,64 @@ class Figures(Collector):
         return family
 
 
-class Exporter(Collector):
-    """Exports a run while it trains; use it as a context manager. One that cannot start raises. One that fails later
-    says so once on stderr and goes off: what shows a training must not end it.
+class Prometheus(Sink, Collector):
+    """Serves from the moment it is made until it is closed. Where it fails nothing is served: an endpoint that is down
+    is noticed, one that stands still is not.
 
     Args:
-        run: the run's name.
         rules: those that watch.
-        textfile: written whole after every step; node_exporter wants a name that ends in .prom.
-        port: served on ``host``; 0 takes a free one. Neither file nor port: nothing is exported.
+
+    Raises:
+        InputError: the port is taken, or the file cannot be written.
     """
 
-    def __init__(
-        self,
-        run: str,
-        rules: Mapping[str, RuleSettings],
-        textfile: Path | None = None,
-        port: int | None = None,
-        host: str = LOOPBACK,
-    ) -> None:
-        acting = LEVELS[LEVELS.index("intervene") :]
-        self._verdicts: Events = Counter({(name, rule.level): 0 for name, rule in rules.items()})
+    def __init__(self, run: Run, settings: PrometheusSettings, rules: Mapping[str, RuleSettings] | None = None) -> None:
+        acting, known = LEVELS[LEVELS.index("intervene") :], rules or {}
+        self._verdicts: Events = Counter({(name, rule.level): 0 for name, rule in known.items()})
         self._responses: Events = Counter(
-            {(name, level): 0 for name, rule in rules.items() if rule.level in acting for level in acting}
+            {(name, level): 0 for name, rule in known.items() if rule.level in acting for level in acting}
         )
-        self._textfile, self._wanted, self._host = textfile, port, host
+        self._textfile = settings.textfile
         self._registry = CollectorRegistry()
         self._registry.register(self)
-        self._figures = Figures(run, verdicts=dict(self._verdicts), responses=dict(self._responses))
-        self._off = False
+        self._figures = Figures(run.name, verdicts=dict(self._verdicts), responses=dict(self._responses))
+        self._write()
         self.port: int | None = None
-        """Where it serves, once it does."""
+        """Where it serves, if it does."""
+        if settings.port is not None:
+            self._serve(settings.port, settings.host)
 
     def collect(self) -> Iterator[Metric]:
         """Called by the registry, in the thread of a scrape."""
         return self._figures.collect()
 
-    def __enter__(self) -> Self:
-        """Start serving.
+    def send(self, batch: Batch) -> None:
+        signals = dict(self._figures.signals)
+        for step in batch.steps:
+            self._verdicts.update((verdict.rule, verdict.level) for verdict in step.verdicts)
+            signals |= step.signals
+        answers = [note.entry for note in batch.notes if isinstance(note.entry, Response)]
+        self._responses.update((response.rule, response.level) for response in answers)
+        self._show(step=batch.steps[-1].number if batch.steps else self._figures.step, signals=signals)
 
-        Raises:
-            InputError: the port is taken, or the file cannot be written.
-        """
-        self._write()
-        if self._wanted is not None:
-            try:
-                self._server, self._thread = start_http_server(self._wanted, addr=self._host, registry=self._registry)
-            except OSError as error:
-                raise InputError(
-                    f"cannot serve metrics: {error.strerror or error}",
-                    where=f"{self._host}:{self._wanted}",
-                    how="choose another health.prometheus.port, or null",
-                ) from error
-            self.port = self._server.server_port
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._attempt(self._close)
-        self._attempt(lambda: self._show(running=False))
-
-    def observe(self, record: StepRecord, verdicts: Sequence[Verdict], responses: Sequence[Response] = ()) -> None:
-        """One finished step, and what was said and done in it; never raises."""
-        self._attempt(lambda: self._observe(record, verdicts, responses))
-
-    def _attempt(self, act: Callable[[], None]) -> None:
-        """Go off where it fails. Nothing is served then: an endpoint that is down is noticed, one that stands still is
-        not."""
-        if self._off:
-            return
-        try:
-            act()
-        except Exception as error:
-            self._off = True
-            with suppress(Exception):  # a broken pipe, for one
-                said = f"{type(error).__name__}: {error}"
-                print(f"health.prometheus is off from here on ({said}); training goes on", file=sys.stderr, flush=True)
-            with suppress(Exception):
-                self._close()
-
-    def _close(self) -> None:
+    def close(self) -> None:
         if self.port is not None:
             self.port = None
             self._server.shutdown()
             self._server.server_close()
             self._thread.join()
+        self._show(running=False)
 
-    def _observe(self, record: StepRecord, verdicts: Sequence[Verdict], responses: Sequence[Response]) -> None:
-        self._verdicts.update((verdict.rule, verdict.level) for verdict in verdicts)
-        self._responses.update((response.rule, response.level) for response in responses)
-        self._show(step=record.step, signals={**self._figures.signals, **record.signals})
+    def _serve(self, port: int, host: str) -> None:
+        try:
+            self._server, self._thread = start_http_server(port, addr=host, registry=self._registry)
+        except OSError as error:
+            raise InputError(
+                f"cannot serve metrics: {error.strerror or error}",
+                where=f"{host}:{port}",
+                how="choose another health.prometheus.port, or null",
+            ) from error
+        self.port = self._server.server_port
 
     def _show(self, **changed: object) -> None:
         counted = {"verdicts": dict(self._verdicts), "responses": dict(self._responses)}

@@ -5,19 +5,24 @@ from __future__ import annotations
 import re
 import socket
 import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from components.config import load
-from components.config.judgement import RuleSettings
+from components.config.judgement import PrometheusSettings, RuleSettings
 from components.errors import InputError
-from components.files import dump_json
+from components.files import append_line, dump_json
 from components.health.grafana import acting_signals, dashboard, thresholds
 from components.health.limits import limits
-from components.health.prometheus import Exporter, metric_of
 from components.health.signals import PREFIXES, SIGNALS
+from components.layout import Layout
+from components.sinks.base import Batch, Note, Run, Step
+from components.sinks.delivery import Delivery
+from components.sinks.feed import Feed
+from components.sinks.prometheus import Prometheus, metric_of
 from components.types import Response, StepRecord, Verdict
 from tests.code_graph import ROOT
 
@@ -26,6 +31,7 @@ FEW = {
     "low": RuleSettings(when="entropy < 0.5", level="warn", why="low"),
     "broken": RuleSettings(when="nonfinite > 0", level="stop", why="broken"),
 }
+HERE = {"textfile": None, "port": None, "host": "127.0.0.1"}
 ALL = {name: 0.5 for name in SIGNALS} | {f"{prefix}x": 0.25 for prefix in PREFIXES}
 
 
@@ -46,15 +52,33 @@ def scrape(exporter):
         return samples(answer.read().decode())
 
 
+def made(rules, **settings):
+    return Prometheus(Run("demo", "", Path()), PrometheusSettings.model_construct(**{**HERE, **settings}), rules)
+
+
+@contextmanager
+def opened(rules, **settings):
+    exporter = made(rules, **settings)
+    try:
+        yield exporter
+    finally:
+        exporter.close()
+
+
+def observe(exporter, step, signals, verdicts=(), responses=()):
+    notes = tuple(Note(number, one.step, "", "", True, one) for number, one in enumerate(responses))
+    exporter.send(Batch(0.0, (Step(step, {}, signals, tuple(verdicts)),), notes))
+
+
 def response(level):
     return Response(1, 7, "broken", "stop", level, "why", {}, (), None, ())
 
 
 def test_a_scrape_over_http_gives_the_signals_of_the_latest_step():
-    with Exporter("demo", FEW, port=0) as exporter:
+    with opened(FEW, port=0) as exporter:
         assert scrape(exporter)["evenkeel_running", ()] == 1
-        exporter.observe(StepRecord(6, {"entropy": 0.5}), [])
-        exporter.observe(StepRecord(7, {"entropy": 0.25, "canary_fairness": 0.9}), [])
+        observe(exporter, 6, {"entropy": 0.5})
+        observe(exporter, 7, {"entropy": 0.25, "canary_fairness": 0.9})
         found = scrape(exporter)
     assert found["evenkeel_step", ()] == 7
     assert found["evenkeel_entropy", ()] == 0.25
@@ -62,7 +86,7 @@ def test_a_scrape_over_http_gives_the_signals_of_the_latest_step():
 
 
 def test_it_serves_this_machine_only_and_no_longer_than_the_run():
-    with Exporter("demo", FEW, port=0) as exporter:
+    with opened(FEW, port=0) as exporter:
         port = exporter.port
         assert exporter._server.server_address[0] == "127.0.0.1"
     with pytest.raises(ConnectionRefusedError):
@@ -72,15 +96,15 @@ def test_it_serves_this_machine_only_and_no_longer_than_the_run():
 def test_a_port_that_is_taken_is_an_error_that_names_the_setting():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(InputError, match="cannot serve metrics") as caught, Exporter("demo", FEW, port=port):
+        with pytest.raises(InputError, match="cannot serve metrics") as caught, opened(FEW, port=port):
             pass
     assert (caught.value.where, "health.prometheus.port" in caught.value.how) == (f"127.0.0.1:{port}", True)
 
 
 def test_the_textfile_is_whole_after_every_step_and_says_when_the_run_is_over(tmp_path: Path):
     path = tmp_path / "metrics" / "evenkeel.prom"
-    with Exporter("demo", FEW, textfile=path) as exporter:
-        exporter.observe(StepRecord(0, ALL), [])
+    with opened(FEW, textfile=path) as exporter:
+        observe(exporter, 0, ALL)
         assert samples(path.read_text())["evenkeel_running", ()] == 1
         assert samples(path.read_text())["evenkeel_step", ()] == 0
     assert samples(path.read_text())["evenkeel_running", ()] == 0
@@ -91,61 +115,52 @@ def broken(monkeypatch):
     def refuse(*_):
         raise InputError("cannot write: No space left on device")
 
-    monkeypatch.setattr("components.health.prometheus.write_text", refuse)
+    monkeypatch.setattr("components.sinks.prometheus.write_text", refuse)
 
 
-def test_an_exporter_that_cannot_write_any_more_says_so_once_and_goes_off(tmp_path: Path, monkeypatch, capsys):
-    with Exporter("demo", FEW, textfile=tmp_path / "evenkeel.prom", port=0) as exporter:
-        port = exporter.port
-        broken(monkeypatch)
-        for step in range(3):
-            exporter.observe(StepRecord(step, {"entropy": 0.5}), [])
-        with pytest.raises(ConnectionRefusedError):  # rather nothing than figures that stand still
-            socket.create_connection(("127.0.0.1", port), timeout=5)
-    said = capsys.readouterr().err
-    assert said.count("health.prometheus is off from here on") == 1
-    assert "No space left on device" in said
-
-
-def test_a_signal_that_cannot_be_exported_does_not_end_the_training(tmp_path: Path, capsys):
-    with Exporter("demo", FEW, textfile=tmp_path / "evenkeel.prom") as exporter:
-        exporter.observe(StepRecord(0, {"undocumented": 0.5}), [])
-    assert "undocumented signal" in capsys.readouterr().err
-
-
-def test_an_exporter_that_fails_at_the_end_does_not_hide_why_the_training_ended(tmp_path: Path, monkeypatch):
-    with pytest.raises(ZeroDivisionError), Exporter("demo", FEW, textfile=tmp_path / "evenkeel.prom"):
-        broken(monkeypatch)
-        raise ZeroDivisionError
+def test_where_it_cannot_write_any_more_nothing_is_served_either(tmp_path: Path, monkeypatch):
+    said = []
+    feed = Feed(Layout(tmp_path), dict, 0)
+    delivery = Delivery(
+        "it", lambda: made(FEW, textfile=tmp_path / "a.prom", port=0), lambda *_: feed, None, said.append
+    )
+    append_line(tmp_path / ".state/train/records.jsonl", StepRecord(0, {"entropy": 0.5}).to_dict())
+    delivery.open()
+    port = delivery._sink.port
+    broken(monkeypatch)
+    assert not delivery.attempt()
+    assert len(said) == 1 and "No space left on device" in said[0]
+    with pytest.raises(ConnectionRefusedError):  # rather nothing than figures that stand still
+        socket.create_connection(("127.0.0.1", port), timeout=5)
 
 
 def test_an_exporter_that_cannot_write_from_the_start_is_an_error(tmp_path: Path, monkeypatch):
     broken(monkeypatch)
-    with pytest.raises(InputError, match="cannot write"), Exporter("demo", FEW, textfile=tmp_path / "evenkeel.prom"):
+    with pytest.raises(InputError, match="cannot write"), opened(FEW, textfile=tmp_path / "evenkeel.prom"):
         pass
 
 
 def test_nothing_is_written_and_nothing_served_where_neither_is_asked_for(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with Exporter("demo", FEW) as exporter:
-        exporter.observe(StepRecord(0, {"entropy": 1.0}), [])
+    with opened(FEW) as exporter:
+        observe(exporter, 0, {"entropy": 1.0})
         assert exporter.port is None
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_signal_that_a_step_does_not_measure_keeps_its_last_value():
-    exporter = Exporter("demo", FEW)
-    exporter.observe(StepRecord(0, {"dev_pass_at_1": 0.4, "entropy": 1.0}), [])
-    exporter.observe(StepRecord(1, {"entropy": 0.9}), [])
+    exporter = made(FEW)
+    observe(exporter, 0, {"dev_pass_at_1": 0.4, "entropy": 1.0})
+    observe(exporter, 1, {"entropy": 0.9})
     found = samples(exporter.text())
     assert (found["evenkeel_dev_pass_at_1", ()], found["evenkeel_entropy", ()]) == (0.4, 0.9)
 
 
 def test_events_are_counted_by_rule_and_level_from_zero_so_that_the_first_one_is_an_increase():
-    exporter = Exporter("demo", FEW)
+    exporter = made(FEW)
     before = samples(exporter.text())
-    exporter.observe(StepRecord(0, {}), [Verdict("low", "warn", 0, "why")])
-    exporter.observe(StepRecord(7, {}), [Verdict("broken", "stop", 7, "why")], [response("rollback")])
+    observe(exporter, 0, {}, [Verdict("low", "warn", 0, "why")])
+    observe(exporter, 7, {}, [Verdict("broken", "stop", 7, "why")], [response("rollback")])
     after = samples(exporter.text())
     for kind, rule, level in (
         ("verdicts", "low", "warn"),
@@ -169,8 +184,8 @@ def test_events_are_counted_by_rule_and_level_from_zero_so_that_the_first_one_is
 )
 def test_a_name_that_the_settings_give_is_a_label_and_can_be_anything(signal, expected):
     assert metric_of(signal) == expected
-    exporter = Exporter("demo", FEW)
-    exporter.observe(StepRecord(0, {signal: 0.125}), [])
+    exporter = made(FEW)
+    observe(exporter, 0, {signal: 0.125})
     metric, name = expected
     assert samples(exporter.text())[metric, () if name is None else (("name", name),)] == 0.125
 
@@ -181,8 +196,8 @@ def test_an_undocumented_signal_has_no_metric():
 
 
 def test_every_documented_signal_is_exported_under_a_name_of_its_own():
-    exporter = Exporter("demo", RULES)
-    exporter.observe(StepRecord(0, ALL), [])
+    exporter = made(RULES)
+    observe(exporter, 0, ALL)
     gauges = [key for key, _ in samples(exporter.text()).items() if not key[0].endswith("_total")]
     assert len(gauges) == len(ALL) + 2
 
@@ -194,8 +209,8 @@ def test_the_dashboard_file_is_the_one_that_the_rules_make():
 
 
 def test_every_metric_that_the_dashboard_names_is_exported_with_the_labels_it_uses():
-    exporter = Exporter("demo", RULES)
-    exporter.observe(StepRecord(0, ALL), [])
+    exporter = made(RULES)
+    observe(exporter, 0, ALL)
     exported = {}
     for family in text_string_to_metric_families(exporter.text()):
         for sample in family.samples:
