@@ -257,7 +257,7 @@ def test_a_call_that_fails_is_said_and_the_watch_goes_on(call, said):
         (command, " "),
         (stop, 2**22 + 1),
         (stop, 1),
-        (stop, os.getpid()),
+        pytest.param(stop, os.getpid(), id="itself"),
     ],
 )
 def test_what_cannot_be_called_is_refused_at_once(make, argument):
