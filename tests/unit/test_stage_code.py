@@ -48,7 +48,7 @@ REPEATED: dict[str, tuple[str, ...]] = {
     "report": ("report",),
     "health/summaries": ("report",),
     "health/limits.py": ("report",),
-    "health/readers": (),
+    "health/readers": ("train",),  # where it takes over the log of another trainer
     "health/grafana.py": (),
     "sinks": (),
     "canaries/verdict.py": ("gate", "report"),  # sentences of the gate's checks, which gate.json holds

@@ -10,10 +10,12 @@ from components.config.answers import AnswerKind
 
 VALUES: tuple[AnswerKind, ...] = ("number", "expression", "text", "calculation", "other")
 LONG = 100_000
+NEVER = "7919.0625"
+"""A number that is no answer, in texts of which a verifier may read one."""
 NESTED = 2000
 
 
-def nested(opening: str, closing: str, times: int, inner: str = "1") -> str:
+def nested(opening: str, closing: str, times: int, inner: str = NEVER) -> str:
     """``inner`` in so many brackets."""
     return f"{opening * times}{inner}{closing * times}"
 
@@ -28,8 +30,9 @@ def floods(target: Target) -> Iterator[str]:
         piece * (LONG // len(piece))
         for piece in ("9", "1+", "1,", "- ", "*", "\\", "1/", "a\n", "$", "\\,", "9.", "A ", "=1")
     )
-    yield from (f"{' ' * LONG}x", f"0.{'0' * LONG}1", f"1e{'9' * 12}", f"1e-{'9' * 12}", "1\n" + "\n" * LONG + "2")
-    yield from (f'"{"x" * LONG}"', f"[{'0,' * (LONG // 2)}0]", "\u202e" * LONG, "e" * LONG + "1")
+    yield from (f"{' ' * LONG}x", f"0.{'0' * LONG}1", f"1e{'9' * 12}", f"1e-{'9' * 12}")
+    yield from (f'"{"x" * LONG}"', f"[{'0,' * (LONG // 2)}0]", "\u202e" * LONG, "e" * LONG + NEVER)
+    yield NEVER + "\n" * LONG + NEVER
 
 
 def markers(target: Target) -> Iterator[str]:
@@ -37,9 +40,9 @@ def markers(target: Target) -> Iterator[str]:
     empty = target.verifier.wrap("") or "#"
     yield from (
         empty * 20_000,
-        f"{empty}1 " * 10_000,
+        f"{empty}{NEVER} " * 10_000,
         r"\boxed{" * 20_000,
-        r"\boxed{1}" * 10_000,
+        rf"\boxed{{{NEVER}}}" * 10_000,
         f"{empty}\n" * 20_000,
     )
 
@@ -50,7 +53,7 @@ def nests(target: Target) -> Iterator[str]:
         yield from (nested(pair[0], pair[1], NESTED), pair[0] * LONG)
     yield from (nested('{"a":', "}", NESTED), nested('{"a":', "}", 150), nested("[", "]", 150))
     yield from (nested(r"\text{", "}", 500), nested(r"\left(", r"\right)", 500), nested("class A { ", " }", 1000, ""))
-    yield from (nested("<answer>", "</answer>", 5000), nested("(", ")", 60, "1+1"))
+    yield from (nested("<answer>", "</answer>", 5000), nested("(", ")", 60, f"{NEVER}+1"))
 
 
 POWERS = (
