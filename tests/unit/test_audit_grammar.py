@@ -252,6 +252,28 @@ def test_there_are_enough_holes_and_most_of_them_were_held_back():
 # --- bombs
 
 
+@pytest.mark.parametrize("answer", ["1", "2", "x"])
+@pytest.mark.parametrize(
+    ("answers", "chosen"),
+    [
+        ("text", {"kind": "exact"}),
+        ("number", {"kind": "numeric"}),
+        ("number", {"kind": "numeric", "marker": None}),
+        ("expression", {"kind": "math"}),
+    ],
+)
+def test_no_bomb_states_the_reference(answers, chosen, answer):
+    verifier = build_verifier(cast(Any, sections(reward.Verifier)[chosen["kind"]].model_validate(chosen)))
+    target = Target(Prompt("p", "?", answer, verifier.wrap(answer)), verifier, [], answers)
+    made = [
+        Probe(one.title, target.prompt, text, False)
+        for one in CLASSES
+        if one.must == "quick"
+        for text in one.texts(target)
+    ]
+    assert [(probe.kind, probe.text[:40]) for probe in made if accepts(verifier, probe)] == []
+
+
 class Slow:
     """In the place of a quick sandbox: does not end on the first ``bad`` items of the first ``times`` calls."""
 

@@ -28,9 +28,9 @@ def floods(target: Target) -> Iterator[str]:
     """One thing again and again."""
     yield from (
         piece * (LONG // len(piece))
-        for piece in ("9", "1+", "1,", "- ", "*", "\\", "1/", "a\n", "$", "\\,", "9.", "A ", "=1")
+        for piece in ("9", "1+", f"{NEVER},", "- ", "*", "\\", "1/", "a\n", "$", "\\,", "9.", "A ", f"={NEVER}")
     )
-    yield from (f"{' ' * LONG}x", f"0.{'0' * LONG}1", f"1e{'9' * 12}", f"1e-{'9' * 12}")
+    yield from (f"{' ' * LONG}{NEVER}", f"0.{'0' * LONG}7919", f"1e{'9' * 12}", f"1e-{'9' * 12}")
     yield from (f'"{"x" * LONG}"', f"[{'0,' * (LONG // 2)}0]", "\u202e" * LONG, "e" * LONG + NEVER)
     yield NEVER + "\n" * LONG + NEVER
 
@@ -80,7 +80,7 @@ FACTORIALS = (
     r"\Gamma(99999999)",
     "(3!)!!!",
     r"\binom{10^9}{10^8}",
-    "1000000! + 1",
+    f"1000000! + {NEVER}",
 )
 SUMS = (
     r"\sum_{n=1}^{999999999} n",
