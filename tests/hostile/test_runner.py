@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,10 @@ def test_one_that_takes_too_long_is_ended_with_all_that_it_started(
     end = server.end_of(Case("one", (SPAWNS,), program="python"), folder)
     assert end.late and end.faults()[0].startswith("no end within")
     assert "<string>" in end.said, "where it was"
-    assert not lives(int(end.said.splitlines()[0]))
+    started, until = int(end.said.splitlines()[0]), time.monotonic() + 10
+    while lives(started) and time.monotonic() < until:
+        time.sleep(0.05)  # SIGKILL has been sent: a loaded machine delivers it a little later
+    assert not lives(started)
 
 
 def test_a_case_changes_nothing_for_the_next_one(server: Server, folder: Path) -> None:
