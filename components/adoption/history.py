@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from components.config.adopted import Adopted
 from components.config.judgement import RuleSettings
 from components.health.other_runs import judge_other
 from components.health.readers import read_log
+from components.health.readers.names import names_from
 from components.health.records import NOT_FINITE
 from components.types import StepRecord, Verdict
 
@@ -42,7 +42,7 @@ def adopt_log(adopted: Adopted, rules: dict[str, RuleSettings]) -> History:
     Raises:
         InputError: as `components.health.readers.read_log`.
     """
-    names: Path | None = adopted.names.path if adopted.names else None
+    names = None if adopted.names is None else names_from(adopted.names, "train.adopted.names")
     log = read_log(adopted.log.path, adopted.log.format, names)
     records = [_finite(record) for record in log.records]
     return History(log.trainer, log.format, log.remarks, records, judge_other(rules, records))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
@@ -24,16 +25,12 @@ class AdoptedLog(Section):
     format: str = Field("auto", description="As `evenkeel audit --format`; auto: it is detected.")
 
 
-class AdoptedNames(Section):
-    """A mapping of the log's names to signals, as for `evenkeel audit --names`; it extends no other file."""
-
-    path: Path = Field(description="The file, relative to the folder where the command runs.")
-    sha256: str | None = Field(None, description="Digest of the file; filled in when the configuration is resolved.")
-
-
 class Adopted(Section):
     """What stage `train` takes over in place of training; ``policy.model`` is the base of the checkpoint."""
 
     checkpoint: AdoptedCheckpoint
     log: AdoptedLog
-    names: AdoptedNames | None = None
+    names: dict[str, Any] | None = Field(
+        None,
+        description="What a file for `evenkeel audit --names` holds, with all that it extends; null: as shipped.",
+    )

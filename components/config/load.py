@@ -232,20 +232,20 @@ def input_sections(tree: Tree) -> list[Tree]:
         *tree["evaluation"]["suites"].values(),
         *(suite["verifier"] for suite in tree["evaluation"]["suites"].values()),
         *tree["health"]["canaries"].values(),
-        *_adopted(tree).values(),
+        *(_adopted(tree).get(name) for name in ("checkpoint", "log")),
     )
     return [section for section in sections if section and section.get("path") is not None]
 
 
 def _adopted(tree: Tree) -> Tree:
-    """The sections of ``train.adopted``; none where the run trains."""
+    """The section ``train.adopted``; empty where the run trains."""
     return tree["train"]["adopted"] or {}
 
 
 def _is_file(tree: Tree, section: Tree) -> bool:
     """Whether an input is one file; else it is a folder."""
     adopted = _adopted(tree)
-    others = (tree["dpo"]["pairs"], *tree["health"]["canaries"].values(), adopted.get("log"), adopted.get("names"))
+    others = (tree["dpo"]["pairs"], *tree["health"]["canaries"].values(), adopted.get("log"))
     return section.get("kind") in FILES or any(section is one for one in others)
 
 

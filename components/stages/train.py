@@ -124,9 +124,8 @@ def take_over(adopted: Adopted, settings: Settings, layout: Layout, overrides: M
     Raises:
         InputError: checkpoint, adapter or log are not as they must be, or have changed since the run began.
     """
-    for one in (adopted.checkpoint, adopted.log, adopted.names):
-        if one is not None:
-            check_digest(one.path, one.sha256)
+    for one in (adopted.checkpoint, adopted.log):
+        check_digest(one.path, one.sha256)
     history = adopt_log(adopted, settings.health.rules if settings.health.enabled else {})
     policy, left_out = adopt_checkpoint(adopted.checkpoint.path, layout.sft_checkpoint, settings)
     last = history.records[-1].step

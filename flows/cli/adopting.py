@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,9 +28,11 @@ def adopt(
     """Judge and propose a checkpoint that another trainer made. Nothing is trained: data, verifier, evaluation, probe
     sets, gate, report and approval are those of a run. What its log cannot show is left to the person who approves.
     """
-    adopted = {"checkpoint": {"path": str(checkpoint)}, "log": {"path": str(log)}}
+    adopted: dict[str, Any] = {"checkpoint": {"path": str(checkpoint)}, "log": {"path": str(log)}}
     if names is not None:
-        adopted["names"] = {"path": str(names)}
+        from components.health.readers.names import load_names
+
+        adopted["names"] = load_names(names).model_dump(mode="json")
     settings = [
         f"train.adopted={json.dumps(adopted)}",
         "sft.steps=0",

@@ -20,6 +20,7 @@ from components.errors import InputError
 from components.files import read_json, write_json, write_jsonl, write_text
 from components.gate.candidate import judge_candidate
 from components.gate.checks.health import elsewhere
+from components.health.readers.names import NAMES_FOLDER, load_names
 from components.layout import Layout
 from components.policy import load_policy
 from components.registry.directory import DirectoryStore
@@ -146,6 +147,17 @@ def test_the_log_becomes_records_with_the_verdicts_of_each_step(tmp_path: Path) 
     assert [row["notes"].get("not_finite") for row in found.rows] == [None, ["entropy"], None]
     assert "entropy" not in found.rows[1]["signals"]
     assert found.trainer.startswith("TRL")
+
+
+def test_a_mapping_in_the_settings_reads_names_that_no_trainer_has(tmp_path: Path) -> None:
+    mine = tmp_path / "names.yaml"
+    mine.write_text(f"extends: {NAMES_FOLDER / 'trl.yaml'}\nsignals: {{accuracy: rewards/mine/mean}}\n")
+    written = trl_log(tmp_path, [step() | {"rewards/mine/mean": 0.25}])
+    mapped = written.model_copy(update={"names": load_names(mine).model_dump(mode="json")})
+    (record,) = adopt_log(mapped, FEW).records
+    assert (record.signals["accuracy"], record.signals["entropy"]) == (0.25, 1.0)
+    with pytest.raises(InputError, match="unknown signal 'acuracy'"):
+        adopt_log(written.model_copy(update={"names": {"signals": {"acuracy": "reward"}}}), FEW)
 
 
 # --- the gate

@@ -60,8 +60,9 @@ class Log:
     ours: bool
 
 
-def read_log(path: Path, format: str = "auto", names: Path | None = None) -> Log:
-    """Read a log of ``format`` (a key of `READERS`, or ``auto``) by the mapping file ``names``, or by the shipped one.
+def read_log(path: Path, format: str = "auto", names: Path | Names | None = None) -> Log:
+    """Read a log of ``format`` (a key of `READERS`, or ``auto``) by the mapping ``names`` or its file, else the
+    shipped one.
 
     Raises:
         InputError: no such file or format; a mapping that is wrong; no step in the file, or none that a rule could
@@ -71,7 +72,8 @@ def read_log(path: Path, format: str = "auto", names: Path | None = None) -> Log
         raise InputError(f"unknown format {format!r}", where="--format", how=f"use auto, {', '.join(READERS)}")
     head = read_head(path)
     chosen = detect(path, head) if format == "auto" else format
-    mapping = load_names(names) if names else names_of(chosen)
+    given = load_names(names) if isinstance(names, Path) else names
+    mapping = given or names_of(chosen)
     steps = Steps(mapping)
     remarks: list[str] = []
     seen = unread = 0

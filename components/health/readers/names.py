@@ -168,8 +168,17 @@ def load_names(path: Path) -> Names:
     Raises:
         InputError: it is missing or malformed, or maps to a signal that does not exist; names a near one.
     """
+    return names_from(read_tree(path), path)
+
+
+def names_from(tree: Mapping[str, Any], path: Path | str) -> Names:
+    """The mapping in ``tree``, which stands at ``path``.
+
+    Raises:
+        InputError: as `load_names`.
+    """
     try:
-        names = Names.model_validate(read_tree(path))
+        names = Names.model_validate(tree)
     except ValidationError as error:
         said = "\n".join(f"  - {'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}" for e in error.errors())
         how = "write `signals:` and under it `ours: theirs`; the files in configs/health/names are examples"
@@ -183,7 +192,7 @@ def load_names(path: Path) -> Names:
     return names
 
 
-def _check(ours: str, theirs: Metric, path: Path) -> None:
+def _check(ours: str, theirs: Metric, path: Path | str) -> None:
     where = f"{path}: signals.{ours}"
     if find_signal(ours.replace("*", "x")) is None or "*" in ours[:-1]:
         near = get_close_matches(ours, SIGNALS, n=1)
