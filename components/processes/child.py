@@ -107,8 +107,8 @@ class Child:
     def stop(self) -> None:
         """End the command and all that it started; returns when they are gone. One that has ended stays as it is.
 
-        An exception meanwhile, such as a second Ctrl-C, ends the politeness and not the ending. Only where somebody
-        kills the guardian itself, what left its process group is not found any more.
+        An exception meanwhile, such as a second Ctrl-C, ends the time of grace: what is left is killed. Where the
+        guardian itself was killed, what left its process group is not found any more.
         """
         if self.alive:
             self._guardian.terminate()  # as well as the end of its input, which a fork of this process may hold open

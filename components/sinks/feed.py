@@ -1,6 +1,6 @@
 """What a run has written, for its sinks: steps from the log of the training, notes from the ledger, and the results.
 
-Nothing is asked of the training. Its log is appended to, a whole line a step; a resumed run cuts it back to its newest
+The training does nothing for it. Its log is appended to, a whole line a step; a resumed run cuts it back to its newest
 checkpoint and writes the same steps again. Steps are numbered without a gap, those that a roll-back undid included.
 """
 

@@ -1,4 +1,4 @@
-"""What is not the number that is asked for. Every text has one meaning at most, and it is not the reference's value."""
+"""What is not the number of the reference. Every text has one meaning at most, and it is not the reference's value."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def is_stored(bucket: Bucket, file: Digested) -> bool:
 
 
 def _put(bucket: Bucket, manager: TransferManager, file: Digested) -> bool:
-    """Store a blob unless it is there; False where it was, or somebody else has done so meanwhile."""
+    """Store a blob unless it is there; False where it was, or another process has done so meanwhile."""
     for start in range(FRESH_STARTS):
         looks = start > 0 or file.size >= SMALL
         if looks and is_stored(bucket, file):
