@@ -61,8 +61,8 @@ def end_all(command: subprocess.Popen[bytes], grace: float, *, group: bool) -> N
     """End the command and all its descendants, those that are orphaned meanwhile included: politely, within ``grace``
     seconds, and then for good.
 
-    The command receives SIGTERM first, for it knows best in which order to end what it has started; then what is left. With
-    ``group`` its whole process group receives it at once, and nothing else.
+    The command receives SIGTERM first, for it knows best in which order to end what it has started; then what is left.
+    With ``group`` its whole process group receives it at once, and nothing else.
     """
     until = time.monotonic() + grace
     if command.poll() is None:
