@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 from factories import settings
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from components.config.judgement import ResponseSettings
 from components.health.monitor import Monitor
 from components.health.responses import KNOBS, Guard, Plan, Responder, Saved, healthiest
+from components.health.responses.under_watch import UNDER_WATCH
 from components.health.sequential import Count
 from components.types import Change, Outcome, StepRecord, Verdict
 
@@ -147,6 +148,7 @@ def test_with_responses_off_only_stop_acts(rule):
     assert (one.settings, one.quarantined, one.attempt) == (one.started, set(), 0)
 
 
+@example([["low", "high", "numbers"], *[["numbers"]] * 3], [set()] * 40, 0, 1, 0, 0.0)
 @given(
     st.lists(st.lists(st.sampled_from(list(RULES)), min_size=1, max_size=4, unique=True), max_size=40),
     st.lists(st.sets(st.integers(0, 19), max_size=4), min_size=40, max_size=40),
@@ -165,7 +167,9 @@ def test_whatever_is_said_the_ladder_ends_within_its_budgets(said, batches, inte
         graves += not {"mild", "judge"} & set(rules) and any(rule != "hm" for rule in rules)
         if plan.stopped_by:
             break
-    knobs = [r for r in did if r.level == "intervene" and r.changes]
+    watched = [r.part for r in did if UNDER_WATCH in r.changes]  # goes on in place of a stop, and turns no knob
+    assert len(watched) == len(set(watched))
+    knobs = [r for r in did if r.level == "intervene" and r.changes and UNDER_WATCH not in r.changes]
     assert len(knobs) <= interventions
     assert max([sum(r.rule == rule for r in knobs) for rule in RULES]) <= per_rule
     assert sum(r.level == "rollback" for r in did) == one.attempt

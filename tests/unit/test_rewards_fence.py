@@ -204,7 +204,7 @@ def test_scores_and_their_order_do_not_depend_on_the_number_of_workers(texts):
 
 def test_every_reason_begins_with_a_documented_code():
     texts = ["raise no", "die", "burn", "hang", "eat", "socket AF_INET", "return nan"]
-    with fenced(timeout=1) as sandbox:
+    with fenced(timeout=5) as sandbox:  # long enough that what burns meets its own limit on a busy machine
         reasons = [score.unscorable or "" for score in judge(sandbox, *texts)]
     assert {reason.partition(":")[0] for reason in reasons} <= CODES.keys()
     assert len(set(reasons)) == len(texts)
