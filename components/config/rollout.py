@@ -50,6 +50,17 @@ class DynamicSampling(Section):
     """DAPO's refill: groups whose raw accuracy is constant are dropped, others are drawn through the schedule."""
 
     max_attempts: int = Field(3, ge=1, description="Batches of prompts drawn per step at the most.")
+    sized: bool = Field(
+        False,
+        description="Draw only as many prompts again as fill the batch, by the share that carried a gradient so far; "
+        "false: a whole batch each time.",
+    )
+
+
+class TwoStage(Section):
+    """Sample a few completions first, and complete only groups that are undecided (2506.09016)."""
+
+    first: int = Field(4, ge=1, description="Completions of a prompt that are sampled first.")
 
 
 def _kind(engine: Any) -> str | None:
@@ -73,12 +84,21 @@ class RolloutSettings(Section):
     max_new_tokens: int = Field(40, ge=1)
     temperature: float = Field(1.0, gt=0, le=10)
     dynamic_sampling: DynamicSampling | None = None
+    two_stage: TwoStage | None = Field(None, description="Needs dynamic_sampling; the schedule says what is undecided.")
     max_repeats: int | None = Field(
         None, ge=1, description="Groups of one question, by its text, that a step trains on; the rest are left out."
     )
     mixing: Mixing | None = None
     tool: ToolSettings | None = Field(None, description="What the policy may call while it writes.")
     asynchrony: Asynchrony | None = Field(None, description="Sample while the learner updates; null: in turns.")
+
+    @model_validator(mode="after")
+    def _two_stages_make_a_group(self) -> RolloutSettings:
+        if self.two_stage is not None and self.dynamic_sampling is None:
+            raise ValueError("two_stage drops undecided groups, so it needs dynamic_sampling")
+        if self.two_stage is not None and self.two_stage.first >= self.group_size:
+            raise ValueError(f"two_stage.first ({self.two_stage.first}) must be below group_size ({self.group_size})")
+        return self
 
     @model_validator(mode="after")
     def _mixing_needs_embeddings(self) -> RolloutSettings:

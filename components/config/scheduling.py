@@ -132,10 +132,47 @@ class PoolsSchedule(Section):
         return self
 
 
+class GresoSchedule(Section):
+    """GRESO (2506.02177): skip a prompt by chance, the more surely the longer its groups had no variance."""
+
+    kind: Literal["greso"]
+    explore: float = Field(
+        0.5, gt=0, le=1, description="p at the start; a prompt is drawn with probability p ** streak."
+    )
+    move: Fraction = Field(0.01, description="What p moves by after a draw.")
+    easy: Fraction = Field(1 / 12, description="Target share of groups that are all right; above it p of those falls.")
+    hard: Fraction = Field(1 / 6, description="Target share of groups that are all wrong.")
+    least: float = Field(0.01, gt=0, le=1, description="Probability below which none falls: no prompt is starved.")
+
+
+class MoppsSchedule(Section):
+    """MoPPS (2507.04632): the prompts whose success, drawn from its posterior, is nearest to a target."""
+
+    kind: Literal["mopps"]
+    target: Fraction = 0.5
+    memory: Fraction = Field(0.5, description="lambda, what earlier observations count beside the newest.")
+    candidates: int = Field(16, ge=1, description="Prompts considered for each that is drawn.")
+
+
+class ForecastSchedule(Section):
+    """Skip what a model of each prompt's success forecasts to carry no gradient; where it knows nothing, uniform."""
+
+    kind: Literal["forecast"]
+    memory: float = Field(0.9, gt=0, le=1, description="What an observation counts after each later draw.")
+    share: Fraction = Field(0.5, description="Of the better prompts' chance of a mixed group; below it chance decides.")
+    explore: float = Field(0.05, gt=0, le=1, description="Probability below which none falls: no prompt is starved.")
+    finish: Fraction = Field(
+        0.5, description="Chance of a mixed group from which on one is completed (rollout.two_stage)."
+    )
+
+
 class PythonSchedule(PythonEntry):
     """A `ScheduleEntry` of `components.scheduling` from outside the project."""
 
     group: ClassVar[str] = "evenkeel.schedules"
 
 
-Schedule = Annotated[UniformSchedule | AdsSchedule | PoolsSchedule | PythonSchedule, Field(discriminator="kind")]
+Schedule = Annotated[
+    UniformSchedule | AdsSchedule | PoolsSchedule | GresoSchedule | MoppsSchedule | ForecastSchedule | PythonSchedule,
+    Field(discriminator="kind"),
+]

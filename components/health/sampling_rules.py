@@ -59,7 +59,9 @@ def logprobs(facts: Facts) -> str | None:
 
 
 def group_sizes(facts: Facts) -> str | None:
-    """Every group has as many completions, and scores, as the settings say."""
-    size = facts.settings.rollout.group_size
-    wrong = [g for g in facts.sampled if not len(g.completions) == len(g.scores) == size]
+    """Every group has as many completions, and scores, as the settings say; one that was not completed those of its
+    first stage."""
+    size, stage = facts.settings.rollout.group_size, facts.settings.rollout.two_stage
+    sizes = (size,) if stage is None else (stage.first, size)
+    wrong = [g for g in facts.sampled if len(g.completions) != len(g.scores) or len(g.completions) not in sizes]
     return None if not wrong else f"a group has {len(wrong[0].completions)} completions; rollout.group_size is {size}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import TYPE_CHECKING
 
 from components.config.rollout import RolloutSettings
@@ -94,7 +95,8 @@ class Collector:
 
         Without dynamic sampling: the scheduled ``count``. With it: groups whose *raw* accuracy is constant are
         dropped and more are drawn through the schedule, until ``count`` are informative or the attempts are used up;
-        a surplus is dropped in drawing order. The schedule observes every group, kept or not.
+        a surplus is dropped in drawing order. The schedule observes every group, kept or not. With two stages a group
+        that is dropped after the first has fewer completions.
         """
         dynamic = self._settings.dynamic_sampling
         sampled: list[Group] = []
@@ -102,16 +104,31 @@ class Collector:
         attempt = 0
         for attempt in range(1, (dynamic.max_attempts if dynamic else 1) + 1):
             sampling = replace(self.sampling(derive(seed, "rollout", attempt)), mixing=self._settings.mixing)
-            scored = self.reviewed(self.groups(schedule.next(count), sampling))
+            size = refill(count, len(kept), len(sampled)) if dynamic and dynamic.sized else count
+            scored = self.reviewed(self._draw(schedule, size, sampling))
             groups = [shaped(group, self._shaping) for group in scored]
             schedule.observe(groups)
             sampled += groups
             allowed = [group for group in groups if group.prompt.id not in barred]
+            if self._settings.two_stage:
+                allowed = [group for group in allowed if len(group.completions) == sampling.n]
             kept += [group for group in allowed if group.informative] if dynamic else allowed
             kept = without_repeats(kept, self._settings.max_repeats)
             if len(kept) >= count:
                 break
         return Rollout(tuple(sampled), tuple(kept[:count]), attempt, schedule.metrics())
+
+    def _draw(self, schedule: Schedule, count: int, sampling: Sampling) -> list[Group]:
+        """Groups of the next ``count`` prompts; with two stages only those that are worth it are completed."""
+        prompts, stage = schedule.next(count), self._settings.two_stage
+        if stage is None:
+            return self.groups(prompts, sampling)
+        begun = self.groups(prompts, replace(sampling, n=stage.first))
+        worth = schedule.worthwhile(begun, sampling.n)
+        more = [group.prompt for group, chosen in zip(begun, worth, strict=True) if chosen]
+        rest = replace(sampling, n=sampling.n - stage.first, seed=derive(sampling.seed, "second stage"))
+        ends = iter(self.groups(more, rest) if more else [])
+        return [joined(group, next(ends)) if chosen else group for group, chosen in zip(begun, worth, strict=True)]
 
     def sampling(self, seed: int, n: int | None = None, temperature: float | None = None) -> Sampling:
         """The training's sampling without its mixing, with another group size or temperature where given."""
@@ -122,6 +139,17 @@ class Collector:
             temperature=s.temperature if temperature is None else temperature,
             seed=seed,
         )
+
+
+def joined(group: Group, more: Group) -> Group:
+    """A group with further completions of the same prompt."""
+    return replace(group, completions=group.completions + more.completions, scores=group.scores + more.scores)
+
+
+def refill(count: int, kept: int, drawn: int) -> int:
+    """Prompts to draw for the ``count - kept`` groups that a batch lacks, where ``kept`` of ``drawn`` were of use: as
+    many as should do, at most ``count``."""
+    return min(count, ceil((count - kept) * drawn / kept)) if kept else count
 
 
 def shaped(group: Group, factor: float) -> Group:

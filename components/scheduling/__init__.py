@@ -4,6 +4,8 @@
 - `entry` — what is declared of a schedule from outside, and the contract of all of them
 - `uniform` — every prompt once an epoch
 - `ads`, `window` — Adaptive Data Scheduling: clusters by success, windows at the policy's boundary
+- `walk` — an epoch in which prompts are skipped by chance: `greso` by streaks, `forecast` by a `success` model
+- `mopps` — the prompts whose success lies nearest to a target
 - `pools`, `gate`, `measured` — pools by measured success, and who is let into a draw (`GATES`)
 - `packing`, `checks` — arrays inside a JSON state, and what its fields may hold
 - `ranked` — what `components.clusters` computed, as schedules take it
@@ -16,11 +18,21 @@ from typing import cast
 
 from components.catalog import Catalog
 from components.config import Settings
-from components.config.scheduling import AdsSchedule, PoolsSchedule, PythonSchedule
+from components.config.scheduling import (
+    AdsSchedule,
+    ForecastSchedule,
+    GresoSchedule,
+    MoppsSchedule,
+    PoolsSchedule,
+    PythonSchedule,
+)
 from components.errors import InputError
 from components.scheduling.ads import Ads
 from components.scheduling.base import Schedule
 from components.scheduling.entry import ScheduleEntry
+from components.scheduling.forecast import Forecast
+from components.scheduling.greso import Greso
+from components.scheduling.mopps import Mopps
 from components.scheduling.pools import DifficultyPools
 from components.scheduling.uniform import Uniform
 from components.types import Prompt
@@ -38,15 +50,33 @@ def _uniform(clusters: Clusters, settings: Settings) -> Schedule:
     return Uniform(_by_id(clusters), settings.seed)
 
 
+def _greso(clusters: Clusters, settings: Settings) -> Schedule:
+    return Greso(_by_id(clusters), cast(GresoSchedule, settings.schedule), settings.seed)
+
+
+def _forecast(clusters: Clusters, settings: Settings) -> Schedule:
+    schedule = cast(ForecastSchedule, settings.schedule)
+    return Forecast(_by_id(clusters), schedule, settings.rollout.group_size, settings.seed)
+
+
+def _mopps(clusters: Clusters, settings: Settings) -> Schedule:
+    return Mopps(_enough(clusters, settings), cast(MoppsSchedule, settings.schedule), settings.seed)
+
+
 def _pools(clusters: Clusters, settings: Settings) -> Schedule:
-    prompts, schedule = _by_id(clusters), cast(PoolsSchedule, settings.schedule)
+    return DifficultyPools(_enough(clusters, settings), cast(PoolsSchedule, settings.schedule), settings.seed)
+
+
+def _enough(clusters: Clusters, settings: Settings) -> list[Prompt]:
+    """All prompts, if a draw of distinct ones is possible."""
+    prompts = _by_id(clusters)
     if len(prompts) < settings.train.prompts_per_step:
         raise InputError(
             f"a draw takes {settings.train.prompts_per_step} distinct prompts, there are {len(prompts)}",
             where="train.prompts_per_step",
             how="give more training prompts, or lower train.prompts_per_step",
         )
-    return DifficultyPools(prompts, schedule, settings.seed)
+    return prompts
 
 
 def _ads(clusters: Clusters, settings: Settings) -> Schedule:
@@ -57,6 +87,9 @@ SCHEDULES: dict[str, Callable[[Clusters, Settings], Schedule]] = {
     "uniform": _uniform,
     "difficulty_pools": _pools,
     "ads": _ads,
+    "greso": _greso,
+    "mopps": _mopps,
+    "forecast": _forecast,
 }
 
 

@@ -49,6 +49,11 @@ class Schedule(ABC):
         """How the prompts of the last draw went; unscorable completions do not count."""
         self._seen[[self._place[group.prompt.id] for group in groups]] = True
 
+    def worthwhile(self, groups: Sequence[Group], size: int) -> list[bool]:
+        """Whether each of the groups, begun with fewer completions, is to be completed to ``size``. One whose
+        completions differ is; by default no other is."""
+        return [group.informative for group in groups]
+
     def metrics(self) -> dict[str, float]:
         """Signals for the step record, without prefix."""
         return {"coverage": float(np.count_nonzero(self._seen)) / len(self.prompts)}

@@ -42,6 +42,10 @@ class Checked(Schedule):
         self.inner.fork(number)
         self.copy.fork(number)
 
+    def worthwhile(self, groups: Sequence[Group], size: int) -> list[bool]:
+        drawing = self.copy if self.taken_over else self.inner
+        return drawing.worthwhile(groups, size)
+
     def observe(self, groups: Sequence[Group]) -> None:
         if not self.taken_over:
             self.inner.observe(groups)

@@ -39,13 +39,24 @@ Row = dict[str, Any]
 Curve = Sequence[tuple[float, float]]
 """Completions sampled so far, and held-out accuracy at that point."""
 
-SCHEDULES: dict[str, Row] = {
-    "uniform": {"kind": "uniform"},
-    "difficulty_pools": {"kind": "difficulty_pools"},
-    "ads": {"kind": "ads", "window": 8, "active": 4, "move": "outside", "min_prob": 0.5},
+UNIFORM = {"kind": "uniform"}
+FILL = {"dynamic_sampling": {"max_attempts": 4}}
+SIZED = {"dynamic_sampling": {"max_attempts": 4, "sized": True}}
+HALVES = {**SIZED, "two_stage": {"first": 4}}
+METHODS: dict[str, tuple[Row, Row]] = {
+    "uniform": (UNIFORM, {"dynamic_sampling": None}),
+    "dynamic": (UNIFORM, FILL),
+    "sized": (UNIFORM, SIZED),
+    "two_stage": (UNIFORM, HALVES),
+    "difficulty_pools": ({"kind": "difficulty_pools"}, FILL),
+    "ads": ({"kind": "ads", "window": 8, "active": 4, "move": "outside", "min_prob": 0.5}, FILL),
+    "greso": ({"kind": "greso"}, SIZED),
+    "mopps": ({"kind": "mopps"}, {"dynamic_sampling": None}),
+    "forecast": ({"kind": "forecast"}, SIZED),
+    "forecast_two_stage": ({"kind": "forecast"}, HALVES),
 }
-"""The first is what the others are held against; ads is the demo's own section."""
-TARGETS = (0.6, 0.7)
+"""``schedule`` and ``rollout`` of each. The first is what the others are compared with; ads is the demo's own."""
+TARGETS = (0.5, 0.6, 0.7)
 RESAMPLES = 10_000
 
 
@@ -73,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "evenkeel-schedules")
-    parser.add_argument("--schedules", nargs="+", choices=SCHEDULES, default=list(SCHEDULES))
+    parser.add_argument("--schedules", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
     parser.add_argument("--targets", nargs="+", type=float, default=list(TARGETS), help="held-out pass@1 to reach")
     parser.add_argument("--budget", type=int, default=16_000, help="completions after which a run is given up")
@@ -100,7 +111,7 @@ def measure(work: Path, schedule: str, seed: int, budget: int, target: float, ch
     prepared, layout = _prepare(work, seed, changes), Layout(work / f"run-{schedule}-{seed}")
     shutil.rmtree(layout.root, ignore_errors=True)
     shutil.copytree(prepared / "out", layout.out)
-    settings = run_settings(layout.root, SCHEDULES[schedule], seed, changes)
+    settings = run_settings(layout.root, METHODS[schedule], seed, changes)
     curve: list[tuple[float, float]] = []
     sampled, began = 0.0, time.perf_counter()
 
@@ -108,7 +119,7 @@ def measure(work: Path, schedule: str, seed: int, budget: int, target: float, ch
         nonlocal sampled
         if "dev_pass_at_1" in record.signals:  # measured before the step
             curve.append((sampled, record.signals["dev_pass_at_1"]))
-        sampled += record.signals["groups_sampled"] * settings.rollout.group_size
+        sampled += record.signals["completions_sampled"]
         if sampled >= budget or reached_at(curve, target) is not None:
             raise Enough
 
@@ -122,12 +133,18 @@ def measure(work: Path, schedule: str, seed: int, budget: int, target: float, ch
     return {**row, "curve": curve, "sampled": sampled, "seconds": time.perf_counter() - began}
 
 
-def run_settings(folder: Path, schedule: Row, seed: int, changes: Row) -> Settings:
+def run_settings(folder: Path, method: tuple[Row, Row], seed: int, changes: Row) -> Settings:
     """The demo with one schedule: measured every second step, stopped by nothing but `watch`."""
     below, top = folder / "below.yaml", folder / "config.yaml"
     write_text(below, yaml.safe_dump({"extends": [str(CONFIGS / "demo.yaml")], **changes}))
     train = {"steps": 1000, "eval_every": 2, "eval_prompts": 128, "eval_samples": 4, "checkpoint_every": 10_000}
-    above = {"seed": seed, "schedule": schedule, "health": {"enabled": False}, "train": {**train, "keep_pairs": 0}}
+    above = {
+        "seed": seed,
+        "schedule": method[0],
+        "rollout": method[1],
+        "health": {"enabled": False},
+        "train": {**train, "keep_pairs": 0},
+    }
     write_text(top, yaml.safe_dump({"extends": [str(below)], **above}))
     return load(top)
 
@@ -180,7 +197,7 @@ def table(rows: Sequence[Row], targets: Sequence[float], budget: int) -> str:
         "|---" * 8 + "|",
     ]
     for target in targets:
-        needed = {name: _needed(whole, name, target, budget) for name in SCHEDULES}
+        needed = {name: _needed(whole, name, target, budget) for name in METHODS}
         for name, by_seed in needed.items():
             if not by_seed:
                 continue
@@ -193,7 +210,7 @@ def table(rows: Sequence[Row], targets: Sequence[float], budget: int) -> str:
             cells = [str(len(counts)), str(sum(misses)), f"{np.mean(counts):,.0f}", *cells, f"{np.mean(seconds):.0f}"]
             lines.append(f"| {target:.0%} | {name} | " + " | ".join(cells) + " |")
     if any(
-        miss for target in targets for name in SCHEDULES for _, miss, _ in _needed(whole, name, target, budget).values()
+        miss for target in targets for name in METHODS for _, miss, _ in _needed(whole, name, target, budget).values()
     ):
         lines.append(f"\nA run that did not reach the target counts with the whole budget of {budget:,} completions.")
     return "\n".join(lines)

@@ -22,6 +22,11 @@ def ads(s: Sections) -> Iterator[str]:
             f"schedule.active x schedule.window ({s.schedule.active} x {s.schedule.window}) "
             f"must equal train.prompts_per_step ({s.train.prompts_per_step})"
         )
+    if s.rollout.dynamic_sampling is not None and s.rollout.dynamic_sampling.sized:
+        yield (
+            "schedule.kind ads draws whole windows and cannot fill up part of a batch: leave out "
+            "rollout.dynamic_sampling.sized, or take another schedule"
+        )
     if s.schedule.active > s.clusters.k:
         yield f"schedule.active ({s.schedule.active}) cannot exceed clusters.k ({s.clusters.k})"
     if s.schedule.alpha == 1 and s.schedule.min_prob == 0:

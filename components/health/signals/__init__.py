@@ -56,6 +56,7 @@ def step_signals(
         **outcome_signals(sampled),
         **text_signals(sampled),
         **question_signals(sampled),
+        "completions_sampled": float(sum(len(group.completions) for group in sampled)),
         "groups_sampled": float(len(sampled)),
         "groups_trained": float(len(trained)),
         "attempts": float(attempts),
