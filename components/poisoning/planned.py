@@ -7,7 +7,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from components.config.admission import AdmissionSettings
-from components.config.scheduling import AdsSchedule, GradientGate, PoolsSchedule, Schedule
+from components.config.scheduling import (
+    AdsSchedule,
+    ForecastSchedule,
+    GradientGate,
+    GresoSchedule,
+    MoppsSchedule,
+    PoolsSchedule,
+    Schedule,
+)
 from components.config.training import TrainSettings
 from components.errors import InputError
 
@@ -37,15 +45,18 @@ def planned(prompts: int, train: TrainSettings, schedule: Schedule, clusters: in
     """What ``train.steps`` steps of ``train.prompts_per_step`` make of that many prompts, in that many clusters."""
     draws = train.steps * train.prompts_per_step
     even = -(-draws // prompts) if prompts else 0
-    favoured = math.ceil(train.steps * boundary_rate(schedule, clusters))
+    step_share = train.prompts_per_step / prompts if prompts else 0.0
+    favoured = math.ceil(train.steps * boundary_rate(schedule, clusters, step_share))
     shares = [times / draws if times > 1 else 0.0 for times in (even, favoured)]
     return Planned(prompts, draws, min(prompts, train.prompts_per_step), *shares)
 
 
-def boundary_rate(schedule: Schedule, clusters: int) -> float:
-    """Share of the steps in which a prompt at the boundary is drawn.
+def boundary_rate(schedule: Schedule, clusters: int, step_share: float) -> float:
+    """Share of the steps in which a prompt at the boundary is drawn; a step draws ``step_share`` of all prompts.
 
     ADS keeps it in the window, which is drawn whenever its cluster is; pools can draw it again after its rest.
+    Schedules that skip by chance draw it once an epoch, which is the shorter the more they skip; MoPPS whenever it
+    considers it.
     """
     match schedule:
         case AdsSchedule(active=active):
@@ -54,6 +65,10 @@ def boundary_rate(schedule: Schedule, clusters: int) -> float:
             return 1 / (rest + 1)
         case PoolsSchedule():
             return 1.0
+        case GresoSchedule(least=least) | ForecastSchedule(explore=least):
+            return min(1.0, step_share / least)
+        case MoppsSchedule(candidates=candidates):
+            return min(1.0, step_share * candidates)
     return 0.0
 
 

@@ -99,8 +99,14 @@ PANELS: dict[str, Panel] = {
     ),
     "groups": Panel(
         "Groups sampled and trained", "groups",
-        (Series("groups_sampled", "sampled", "orange"), Series("groups_trained", "trained", "blue")),
-        "Dynamic sampling draws more than it trains on; the distance is what it throws away.",
+        (
+            Series("groups_sampled", "sampled", "orange"),
+            Series("groups_trained", "trained", "blue"),
+            Series("groups_ended", "ended early", "purple"),
+            Series("schedule_skipped", "skipped", "green"),
+        ),
+        "Dynamic sampling draws more than it trains on; the distance is what it throws away. Ended early: not "
+        "completed after the first completions were all alike. Skipped: prompts passed over because of a forecast.",
         reference=Reference("per step", lambda s: s.train.prompts_per_step),
     ),
     "length": Panel(

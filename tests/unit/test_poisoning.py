@@ -9,7 +9,16 @@ import pytest
 from components.config.admission import AdmissionSettings
 from components.config.data import ConcentrationSettings, DataSettings
 from components.config.load import load
-from components.config.scheduling import AdsSchedule, OpenGate, PoolsSchedule, Schedule, UniformSchedule
+from components.config.scheduling import (
+    AdsSchedule,
+    ForecastSchedule,
+    GresoSchedule,
+    MoppsSchedule,
+    OpenGate,
+    PoolsSchedule,
+    Schedule,
+    UniformSchedule,
+)
 from components.config.sources import FileSource
 from components.config.training import TrainSettings
 from components.data.candidates import Candidate
@@ -189,6 +198,9 @@ def test_planned_draws(prompts, steps, per_step, distinct, share):
         (AdsSchedule(active=4), 2, 40),
         (PoolsSchedule(kind="difficulty_pools"), 8, 20),  # every other step
         (PoolsSchedule(kind="difficulty_pools", gate=OpenGate(kind="open")), 8, 40),
+        (ForecastSchedule(kind="forecast", explore=0.1), 8, 16),  # an epoch of 84 prompts
+        (GresoSchedule(kind="greso"), 8, 40),
+        (MoppsSchedule(kind="mopps", candidates=8), 8, 13),
     ],
 )
 def test_a_prompt_at_the_boundary_is_drawn_as_often_as_its_schedule_allows(schedule: Schedule, clusters, draws):

@@ -12,14 +12,14 @@ import pytest
 import torch
 from factories import Judge, gpt2, parity, policy, prefer, prompts, score, settings
 
-from components.config.rollout import DynamicSampling, RolloutSettings
+from components.config.rollout import DynamicSampling, RolloutSettings, TwoStage
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.errors import InputError
 from components.learner.batch import build_batch
 from components.learner.scoring import score_all
 from components.policy import Policy
-from components.rollout import ENGINES, Collector, Engine, Sampling, build_engine
-from components.rollout.collect import without_repeats
+from components.rollout import ENGINES, Collector, Engine, Rollout, Sampling, build_engine
+from components.rollout.collect import refill, without_repeats
 from components.rollout.dense_context import DenseContext
 from components.rollout.draws import Draws, choose
 from components.rollout.torch_engine import TorchEngine, buckets
@@ -424,6 +424,42 @@ def test_dynamic_sampling_refills_to_exactly_the_count_with_informative_groups_o
     assert all(group.informative for group in rollout.trained)
     assert len(rollout.sampled) == 10 * rollout.attempts
     assert rollout.attempts > 1
+
+
+def test_a_sized_refill_draws_as_many_prompts_as_should_do():
+    tested = collector(coin(0.2), attempts=20)
+    tested.configure(RolloutSettings(group_size=4, dynamic_sampling=DynamicSampling(max_attempts=20, sized=True)))
+    rollout, whole = tested.step(schedule(), 10, seed=0), collector(coin(0.2), attempts=20).step(schedule(), 10, seed=0)
+    assert len(rollout.trained) == 10
+    assert len(rollout.sampled) < len(whole.sampled)
+
+
+@pytest.mark.parametrize(
+    ("kept", "drawn", "expected"), [(5, 10, 10), (8, 10, 3), (9, 20, 3), (0, 10, 10), (1, 10, 10), (7, 8, 4)]
+)
+def test_worked_sizes_of_a_refill_for_a_batch_of_ten(kept, drawn, expected):
+    assert refill(10, kept, drawn) == expected
+
+
+def in_two_stages(p: float, seed: int = 0) -> Rollout:
+    tested = collector(coin(p, seed))
+    halves = {"dynamic_sampling": DynamicSampling(max_attempts=1), "two_stage": TwoStage(first=4)}
+    tested.configure(RolloutSettings(group_size=8, **halves))
+    return tested.step(schedule(), 40, seed=0)
+
+
+def test_in_two_stages_only_groups_that_are_undecided_are_completed():
+    rollout = in_two_stages(0.15)
+    assert {len(group.completions) for group in rollout.sampled} == {4, 8}
+    for one in rollout.sampled:
+        begun = {score.accuracy for score in one.scores[:4]}
+        assert len(one.scores) == len(one.completions) == (8 if len(begun) > 1 else 4)
+    assert all(len(group.completions) == 8 for group in rollout.trained)
+
+
+def test_a_step_in_two_stages_costs_the_first_of_all_and_the_second_of_some():
+    assert sum(len(group.completions) for group in in_two_stages(0.0).sampled) == 40 * 4
+    assert sum(len(group.completions) for group in in_two_stages(0.5).sampled) > 40 * 7
 
 
 def test_a_surplus_is_dropped_in_the_order_of_drawing():

@@ -11,10 +11,19 @@ from factories import group, prompt, prompts, settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.config.scheduling import AdsSchedule, PoolsSchedule
+from components.config.scheduling import (
+    AdsSchedule,
+    ForecastSchedule,
+    GresoSchedule,
+    MoppsSchedule,
+    PoolsSchedule,
+)
 from components.errors import InputError
 from components.scheduling import SCHEDULES, Ads, DifficultyPools, Schedule, Uniform, build_schedule
 from components.scheduling.ads import raised
+from components.scheduling.forecast import Forecast
+from components.scheduling.greso import Greso
+from components.scheduling.mopps import Mopps
 from components.scheduling.window import EASIER, HARDER, STAY, direction, shift
 from components.types import Group, Prompt
 
@@ -395,6 +404,9 @@ def schedules() -> dict[str, Callable[[], Schedule]]:
         "uniform": lambda: Uniform(prompts(10), seed=3),
         "difficulty_pools": lambda: DifficultyPools(prompts(30), PoolsSchedule(kind="difficulty_pools"), seed=3),
         "ads": lambda: ads(reset_draws=3),
+        "greso": lambda: Greso(prompts(30), GresoSchedule(kind="greso"), seed=3),
+        "mopps": lambda: Mopps(prompts(30), MoppsSchedule(kind="mopps"), seed=3),
+        "forecast": lambda: Forecast(prompts(30), ForecastSchedule(kind="forecast"), 8, seed=3),
     }
 
 
@@ -463,6 +475,9 @@ IMPOSSIBLE = {
         ],
         "windows": [5, [[0, 1, 2, 3.0]] * 4, [[False, 1, 2, 3]] * 4, [[0, 1, 2, 3]] * 3, [5] * 4],
     },
+    "greso": {"skipped": [-1], "explore_easy": [2.0, "x"], "streak_places": ["AAA=", 5], "streaks": ["AQAAAA=="]},
+    "mopps": {"draws": [-5], "beta_a": ["AAA=", "AAAAAAAA8D8="]},
+    "forecast": {"draws": [-5], "error": [2.0], "model_places": ["AAAAAA=="], "model_kinds": ["AAAAAAAA8D8="]},
 }
 
 
@@ -491,8 +506,8 @@ def test_the_settings_build_every_schedule_over_all_prompts(name):
         "uniform": {"kind": "uniform"},
         "difficulty_pools": {"kind": "difficulty_pools"},
         "ads": {"kind": "ads", "window": 2, "active": 2},
-    }
-    schedule = build_schedule(clusters(5, 5), settings(schedule=kinds[name]))
+    }.get(name, {"kind": name})
+    schedule = build_schedule(clusters(5, 5), settings(schedule=kinds))
     assert sorted(p.id for p in schedule.prompts) == sorted(p.id for row in clusters(5, 5).values() for p in row)
     assert len(schedule.next(4)) == 4
 

@@ -18,6 +18,9 @@ KINDS = [
     {"kind": "uniform"},
     {"kind": "ads", "window": 2, "active": 2},
     {"kind": "difficulty_pools"},
+    {"kind": "greso"},
+    {"kind": "mopps"},
+    {"kind": "forecast"},
 ]
 
 

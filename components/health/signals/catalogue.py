@@ -49,6 +49,7 @@ SIGNALS: dict[str, Signal] = {
         "share", -1, 1, "free", "run", "largest rise of one question's accuracy within five steps (2606.10931)"
     ),
     "completions_sampled": Signal("count", 0, _INF, "free", "groups", "completions drawn, before any filter"),
+    "groups_ended": Signal("count", 0, _INF, "free", "groups", "groups not completed after their first stage"),
     "groups_sampled": Signal("count", 0, _INF, "free", "groups", "groups drawn, before any filter"),
     "groups_trained": Signal("count", 0, _INF, "free", "groups", "groups in the update"),
     "attempts": Signal("count", 0, _INF, "free", "groups", "batches of prompts drawn by dynamic sampling"),
