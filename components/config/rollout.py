@@ -84,7 +84,7 @@ class RolloutSettings(Section):
     max_new_tokens: int = Field(40, ge=1)
     temperature: float = Field(1.0, gt=0, le=10)
     dynamic_sampling: DynamicSampling | None = None
-    two_stage: TwoStage | None = Field(None, description="Needs dynamic_sampling; the schedule says what is undecided.")
+    two_stage: TwoStage | None = Field(None, description="The schedule says which groups are worth completing.")
     max_repeats: int | None = Field(
         None, ge=1, description="Groups of one question, by its text, that a step trains on; the rest are left out."
     )
@@ -94,8 +94,6 @@ class RolloutSettings(Section):
 
     @model_validator(mode="after")
     def _two_stages_make_a_group(self) -> RolloutSettings:
-        if self.two_stage is not None and self.dynamic_sampling is None:
-            raise ValueError("two_stage drops undecided groups, so it needs dynamic_sampling")
         if self.two_stage is not None and self.two_stage.first >= self.group_size:
             raise ValueError(f"two_stage.first ({self.two_stage.first}) must be below group_size ({self.group_size})")
         return self

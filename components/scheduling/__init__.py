@@ -51,12 +51,18 @@ def _uniform(clusters: Clusters, settings: Settings) -> Schedule:
 
 
 def _greso(clusters: Clusters, settings: Settings) -> Schedule:
-    return Greso(_by_id(clusters), cast(GresoSchedule, settings.schedule), settings.seed)
+    return Greso(_by_id(clusters), cast(GresoSchedule, settings.schedule), settings.seed, thin=_thin(settings))
 
 
 def _forecast(clusters: Clusters, settings: Settings) -> Schedule:
     schedule = cast(ForecastSchedule, settings.schedule)
-    return Forecast(_by_id(clusters), schedule, settings.rollout.group_size, settings.seed)
+    size = settings.rollout.group_size
+    return Forecast(_by_id(clusters), schedule, size, settings.seed, thin=_thin(settings))
+
+
+def _thin(settings: Settings) -> bool:
+    """Whether a step draws fewer prompts where some are skipped; with dynamic sampling it goes on to a full batch."""
+    return settings.rollout.dynamic_sampling is None
 
 
 def _mopps(clusters: Clusters, settings: Settings) -> Schedule:

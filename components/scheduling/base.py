@@ -32,7 +32,8 @@ class Schedule(ABC):
 
     @abstractmethod
     def next(self, count: int) -> list[Prompt]:
-        """The next ``count`` prompts. Every draw of a run comes through here, refills included."""
+        """The next ``count`` prompts, or fewer where a schedule skips some. Every draw comes through here, refills
+        included."""
 
     def fork(self, number: int) -> None:
         """Draw otherwise from now on: what comes next is a function of ``number`` too. 0 is as if never called.

@@ -27,8 +27,10 @@ class Forecast(Walk):
     less than ``explore``. Where all prompts have about the same chance nothing is skipped.
     """
 
-    def __init__(self, prompts: Sequence[Prompt], settings: ForecastSchedule, size: int, seed: int) -> None:
-        super().__init__(prompts, seed)
+    def __init__(
+        self, prompts: Sequence[Prompt], settings: ForecastSchedule, size: int, seed: int, *, thin: bool = False
+    ) -> None:
+        super().__init__(prompts, seed, thin=thin)
         self._settings, self._size = settings, size
         kinds = [f"{prompt.cluster} {prompt.family} {prompt.difficulty:g}" for prompt in self.prompts]
         self._model = SuccessModel(kinds, settings.memory)

@@ -22,8 +22,8 @@ class Greso(Walk):
     ``move``, else it rises.
     """
 
-    def __init__(self, prompts: Sequence[Prompt], settings: GresoSchedule, seed: int) -> None:
-        super().__init__(prompts, seed)
+    def __init__(self, prompts: Sequence[Prompt], settings: GresoSchedule, seed: int, *, thin: bool = False) -> None:
+        super().__init__(prompts, seed, thin=thin)
         self._settings = settings
         self._streak: Array = np.zeros(len(self.prompts), np.int32)  # of groups all right; below 0: all wrong
         self._easy = self._hard = settings.explore

@@ -22,15 +22,24 @@ class Uniform(Schedule):
         self._epoch, self._order = 0, self._shuffled(0)
 
     def next(self, count: int) -> list[Prompt]:
-        drawn: list[Prompt] = []
-        while len(drawn) < count:
-            epoch, start = divmod(self._drawn, len(self.prompts))
-            if epoch != self._epoch:
-                self._epoch, self._order = epoch, self._shuffled(epoch)
-            taken = self._order[start : start + count - len(drawn)]
-            drawn += [self.prompts[place] for place in taken]
-            self._drawn += len(taken)
-        return drawn
+        places = self._upcoming(count)
+        self._drawn += count
+        return [self.prompts[place] for place in places]
+
+    def _upcoming(self, count: int) -> Array:
+        """The next ``count`` places; a second epoch follows the first."""
+        found: list[Array] = []
+        position, end = self._drawn, self._drawn + count
+        while position < end:
+            epoch, start = divmod(position, len(self.prompts))
+            found.append(self._order_of(epoch)[start : start + end - position])
+            position += len(found[-1])
+        return np.concatenate(found)
+
+    def _order_of(self, epoch: int) -> Array:
+        if epoch != self._epoch:
+            self._epoch, self._order = epoch, self._shuffled(epoch)
+        return self._order
 
     def fork(self, number: int) -> None:
         super().fork(number)

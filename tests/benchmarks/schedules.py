@@ -40,20 +40,22 @@ Curve = Sequence[tuple[float, float]]
 """Completions sampled so far, and held-out accuracy at that point."""
 
 UNIFORM = {"kind": "uniform"}
+PLAIN: Row = {"dynamic_sampling": None}
 FILL = {"dynamic_sampling": {"max_attempts": 4}}
 SIZED = {"dynamic_sampling": {"max_attempts": 4, "sized": True}}
-HALVES = {**SIZED, "two_stage": {"first": 4}}
+STAGES = {"two_stage": {"first": 4}}
 METHODS: dict[str, tuple[Row, Row]] = {
-    "uniform": (UNIFORM, {"dynamic_sampling": None}),
+    "uniform": (UNIFORM, PLAIN),
     "dynamic": (UNIFORM, FILL),
     "sized": (UNIFORM, SIZED),
-    "two_stage": (UNIFORM, HALVES),
+    "two_stage": (UNIFORM, PLAIN | STAGES),
     "difficulty_pools": ({"kind": "difficulty_pools"}, FILL),
     "ads": ({"kind": "ads", "window": 8, "active": 4, "move": "outside", "min_prob": 0.5}, FILL),
     "greso": ({"kind": "greso"}, SIZED),
-    "mopps": ({"kind": "mopps"}, {"dynamic_sampling": None}),
-    "forecast": ({"kind": "forecast"}, SIZED),
-    "forecast_two_stage": ({"kind": "forecast"}, HALVES),
+    "mopps": ({"kind": "mopps"}, PLAIN),
+    "forecast": ({"kind": "forecast"}, PLAIN),
+    "forecast_two_stage": ({"kind": "forecast"}, PLAIN | STAGES),
+    "forecast_filled": ({"kind": "forecast"}, SIZED | STAGES),
 }
 """``schedule`` and ``rollout`` of each. The first is what the others are compared with; ads is the demo's own."""
 TARGETS = (0.5, 0.6, 0.7)

@@ -181,7 +181,7 @@ def schedules() -> dict[str, Callable[[], Schedule]]:
 def test_dead_prompts_become_rare(name):
     one = dead(name)
     drawn = [index(p) < 30 for _ in range(20) for p in one.next(10)]
-    assert np.mean(drawn) < 0.3
+    assert np.mean(drawn) < 0.35  # of half of the prompts
 
 
 @pytest.mark.parametrize("name", ["greso", "forecast"])
