@@ -158,11 +158,11 @@ class ForecastSchedule(Section):
     """Skip what a model of each prompt's success forecasts to carry no gradient; where it knows nothing, uniform."""
 
     kind: Literal["forecast"]
-    memory: float = Field(0.95, gt=0, le=1, description="What an observation counts after each later draw.")
+    memory: float = Field(0.9, gt=0, le=1, description="What an observation counts after each later draw.")
     share: Fraction = Field(0.5, description="Of the better prompts' chance of a mixed group; below it chance decides.")
     explore: float = Field(0.05, gt=0, le=1, description="Probability below which none falls: no prompt is starved.")
     finish: Fraction = Field(
-        0.5, description="Chance of a mixed group from which on one is completed (rollout.two_stage)."
+        0.4, description="Chance of a mixed group from which on one is completed (rollout.two_stage)."
     )
 
 

@@ -16,7 +16,7 @@ PRIOR = 2.0
 """Observations that a prior is worth where nothing is known of how much prompts of a kind differ: uniform."""
 STRENGTHS = (0.2, 50.0)
 """Least and largest strength of a prior that is estimated."""
-KIND_MEMORY = 0.9
+KIND_MEMORY = 0.85
 """What is left after a draw of what was seen of a kind: it follows the policy."""
 
 
