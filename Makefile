@@ -65,9 +65,11 @@ parity: $(INSTALLED)
 recipes: $(INSTALLED)
 	python -m tests.benchmarks.recipes --out recipes.jsonl --jobs $(JOBS)
 
-# Completions that each schedule needs until the demo's policy reaches an accuracy; about twenty minutes.
+# Completions that each way to choose prompts needs until a policy reaches an accuracy; hours, and existing results are not
+# repeated.
 schedules: $(INSTALLED)
-	python -m tests.benchmarks.schedules --out schedules.jsonl --jobs $(JOBS)
+	python -m tests.benchmarks.schedules --out docs/results/schedules.jsonl --jobs $(JOBS)
+	python -m tests.benchmarks page
 
 # Generated faults, without responses and with them, and healthy runs: what the health rules find, name, repair and harm. An
 # hour or two on two cores; existing results are not repeated.

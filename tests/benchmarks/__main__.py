@@ -18,6 +18,7 @@ from tests.benchmarks.lines import rows_of
 from tests.benchmarks.pages import filled, pages
 from tests.benchmarks.results import Results
 from tests.benchmarks.running import measure_cell, measure_section
+from tests.benchmarks.schedules import figures as schedules
 from tests.benchmarks.section import Scale
 from tests.benchmarks.sections import SECTIONS
 from tests.benchmarks.triage import figures as triage
@@ -93,7 +94,8 @@ def cell(
 
 
 def figures(results: Path) -> dict[str, str]:
-    """Every figure of the sections that have a result file, as ``section.name``; and `gap`, `holes`, `triage`."""
+    """Every figure of the sections that have a result file, as ``section.name``; and `gap`, `holes`, `schedules`,
+    `triage`."""
     found = {}
     for name, section in SECTIONS.items():
         path = results / f"{name}.json"
@@ -108,6 +110,8 @@ def figures(results: Path) -> dict[str, str]:
     found |= {f"gap.{figure}": text for figure, text in gaps.items()}
     planted = holes.figures(rows_of(results / "holes.jsonl"))
     found |= {f"holes.{figure}": text for figure, text in planted.items()}
+    chosen = schedules.figures(rows_of(results / "schedules.jsonl"))
+    found |= {f"schedules.{figure}": text for figure, text in chosen.items()}
     return found | {f"triage.{figure}": text for figure, text in pairs.items()}
 
 

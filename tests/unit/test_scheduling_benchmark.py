@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.benchmarks.schedules import ratio, reached_at, table
+from tests.benchmarks.schedules.figures import SECONDS, ratio, reached_at, table
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,9 @@ from tests.benchmarks.schedules import ratio, reached_at, table
     ],
 )
 def test_worked_crossings_of_sixty_per_cent(curve, expected):
-    assert reached_at(curve, 0.6) == (None if expected is None else pytest.approx(expected))
+    timed = [(completions, accuracy, completions / 10) for completions, accuracy in curve]
+    assert reached_at(timed, 0.6) == (None if expected is None else pytest.approx(expected))
+    assert reached_at(timed, 0.6, SECONDS) == (None if expected is None else pytest.approx(expected / 10))
 
 
 def test_the_ratio_is_that_of_the_sums_and_its_interval_holds_it():
@@ -32,20 +34,20 @@ def test_equal_ratios_have_no_spread():
     assert ratio([10, 20, 30], [20, 40, 60]) == pytest.approx((0.5, 0.5, 0.5))
 
 
-def row(schedule: str, seed: int, *accuracies: float) -> dict:
-    curve = [(100.0 * place, accuracy) for place, accuracy in enumerate(accuracies)]
-    return {"schedule": schedule, "seed": seed, "budget": 1000, "target": 0.6, "curve": curve, "seconds": 5.0}
+def row(method: str, seed: int, *accuracies: float) -> dict:
+    curve = [(100.0 * place, accuracy, 2.0 * place) for place, accuracy in enumerate(accuracies)]
+    spent = {"sampled": 1000.0, "seconds": 20.0, "dead": 0.25}
+    return {"task": "demo", "method": method, "seed": seed, "budget": 1000, "curve": curve, **spent}
 
 
-def test_the_table_pairs_by_seed_and_says_which_runs_never_arrived():
+def test_the_table_pairs_by_seed_and_states_which_runs_missed_the_target():
     rows = [
         row("uniform", 0, 0.3, 0.4, 0.6, 0.8),
         row("ads", 0, 0.3, 0.9),
         row("uniform", 1, 0.3, 0.3),
-        {"schedule": "ads", "seed": 1, "budget": 1000, "target": 0.6, "failed": "OSError: full"},
+        {"task": "demo", "method": "ads", "seed": 1, "budget": 1000, "failed": "OSError: full"},
     ]
-    said = table(rows, [0.6], 1000)
-    assert "ads, seed 1 failed: OSError: full" in said
-    assert "| 60% | uniform | 2 | 1 | 600 | - | - | 5 |" in said
-    assert "| 60% | ads | 1 | 0 | 50 | 25% | 25% to 25% | 5 |" in said
-    assert "counts with the whole budget of 1,000 completions" in said
+    found = table(rows)
+    assert "ads, seed 1 failed: OSError: full" in found
+    assert "| 60% | uniform | 2 | 1 | 600 | - | - | - | 25% |" in found
+    assert "| 60% | ads | 1 | 0 | 50 | 25% (25% to 25%) | - | 25% (25% to 25%) | 25% |" in found
