@@ -67,12 +67,12 @@ def measure(work: Path, task: str, method: str, seed: int, budget: int) -> Row:
 def run_settings(folder: Path, task: str, method: str, seed: int) -> Settings:
     """The task with one method: measured every second step, stopped by nothing but `watch`."""
     base, changes, _ = TASKS[task]
-    schedule, rollout = METHODS[method]
+    own = METHODS[method]
     below, top = folder / "below.yaml", folder / "config.yaml"
     write_text(below, yaml.safe_dump({"extends": [str(CONFIGS / base)], **changes}))
     steps = {"steps": 1000, "eval_every": 2, "eval_prompts": 128, "eval_samples": 4, "checkpoint_every": 10_000}
-    above = {"seed": seed, "schedule": schedule, "rollout": rollout, "health": {"enabled": False}}
-    write_text(top, yaml.safe_dump({"extends": [str(below)], **above, "train": {**steps, "keep_pairs": 0}}))
+    above = {**own, "seed": seed, "health": {"enabled": False}, "train": {**steps, "keep_pairs": 0, **own["train"]}}
+    write_text(top, yaml.safe_dump({"extends": [str(below)], **above}))
     return load(top)
 
 

@@ -6,25 +6,36 @@ from typing import Any
 
 Row = dict[str, Any]
 
-UNIFORM: Row = {"kind": "uniform"}
 PLAIN: Row = {"dynamic_sampling": None}
 FILL: Row = {"dynamic_sampling": {"max_attempts": 4}}
 SIZED: Row = {"dynamic_sampling": {"max_attempts": 4, "sized": True}}
 STAGES: Row = {"two_stage": {"first": 4}}
-METHODS: dict[str, tuple[Row, Row]] = {
-    "uniform": (UNIFORM, PLAIN),
-    "dynamic": (UNIFORM, FILL),
-    "sized": (UNIFORM, SIZED),
-    "two_stage": (UNIFORM, PLAIN | STAGES),
-    "difficulty_pools": ({"kind": "difficulty_pools"}, FILL),
-    "ads": ({"kind": "ads", "window": 8, "active": 4, "move": "outside", "min_prob": 0.5}, FILL),
-    "greso": ({"kind": "greso"}, SIZED),
-    "mopps": ({"kind": "mopps"}, PLAIN),
-    "forecast": ({"kind": "forecast"}, PLAIN),
-    "forecast_two_stage": ({"kind": "forecast"}, PLAIN | STAGES),
-    "forecast_filled": ({"kind": "forecast"}, SIZED | STAGES),
+ADS: Row = {"kind": "ads", "window": 8, "active": 4, "move": "outside", "min_prob": 0.5}
+
+
+def method(kind: str | Row, rollout: Row, **train: int) -> Row:
+    """Settings of a run, but for those that all have."""
+    return {"schedule": {"kind": kind} if isinstance(kind, str) else kind, "rollout": rollout, "train": train}
+
+
+METHODS: dict[str, Row] = {
+    "uniform": method("uniform", PLAIN),
+    "dynamic": method("uniform", FILL),
+    "sized": method("uniform", SIZED),
+    "two_stage": method("uniform", PLAIN | STAGES),
+    "difficulty_pools": method("difficulty_pools", FILL),
+    "ads": method(ADS, FILL),
+    "greso": method("greso", SIZED),
+    "mopps": method("mopps", PLAIN),
+    "forecast": method("forecast", PLAIN),
+    "forecast_two_stage": method("forecast", PLAIN | STAGES),
+    "forecast_filled": method("forecast", SIZED | STAGES),
+    # One factor at a time: what is drawn without refills, and fewer prompts in a step.
+    "difficulty_pools_plain": method("difficulty_pools", PLAIN),
+    "ads_plain": method(ADS, PLAIN),
+    "uniform_half": method("uniform", PLAIN, prompts_per_step=16),
 }
-"""``schedule`` and ``rollout`` of each. The others are compared with the first two; ads is as in the demo."""
+"""The others are compared with the first two; ads is as in the demo."""
 
 GYM: Row = {
     "chain_sum": {"weight": 2, "settings": {"min_terms": 2, "max_terms": 3, "min_digits": 1, "max_digits": 3}},
