@@ -289,6 +289,8 @@ def test_a_verifier_that_judges_nothing_trains_nothing(tmp_path, monkeypatch):
     [
         {"rollout": {"dynamic_sampling": None}},
         {"schedule": {"kind": "uniform"}},
+        {"schedule": {"kind": "forecast"}, "rollout": {"two_stage": {"first": 2}}},
+        {"schedule": {"kind": "greso"}, "rollout": {"dynamic_sampling": {"sized": True}}},
         {
             "objective": {
                 "kl": {"kind": "k3_straight_through"},

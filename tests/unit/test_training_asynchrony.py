@@ -183,6 +183,11 @@ WITH_STATE: dict[str, dict[str, Any]] = {
     "one step off": {},
     "three steps off": {"max_staleness": 3},
     "difficulty pools": {"max_staleness": 2, "schedule": {"kind": "difficulty_pools"}},
+    "a forecast in two stages": {
+        "max_staleness": 2,
+        "schedule": {"kind": "forecast"},
+        "rollout": {"two_stage": {"first": 2}, "dynamic_sampling": None},
+    },
     "mixing": {"rollout": {"mixing": {"prob": 0.5, "neighbours": 2}}},
     "a critic": {"objective": {"advantage": {"kind": "gae"}}, "rollout": {"dynamic_sampling": None}},
     "parts of the reward": {"reward": {"soft_overlong": {"limit": 4, "cache": 2}}, "max_staleness": 2},
