@@ -32,8 +32,7 @@ class Forecast(Walk):
     ) -> None:
         super().__init__(prompts, seed, thin=thin)
         self._settings, self._size = settings, size
-        kinds = [f"{prompt.cluster} {prompt.family} {prompt.difficulty:g}" for prompt in self.prompts]
-        self._model = SuccessModel(kinds, settings.memory)
+        self._model = SuccessModel([kind_of(prompt) for prompt in self.prompts], settings.memory)
         self._error = 0.0
 
     def admission(self, places: Array) -> Array:
@@ -78,3 +77,8 @@ class Forecast(Walk):
         super().load_state_dict(state)
         self._error = share(state, "error")
         self._model.load_state_dict({name: state[name] for name in FIELDS}, self._draws)
+
+
+def kind_of(prompt: Prompt) -> str:
+    """What prompts have in common that are taken to be alike: cluster, family and difficulty."""
+    return f"{prompt.cluster} {prompt.family} {prompt.difficulty:g}"

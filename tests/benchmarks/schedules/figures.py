@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from tests.benchmarks.schedules.calibration import tables
 from tests.benchmarks.schedules.methods import METHODS, TASKS, Row
 
 Curve = list[tuple[float, float, float]]
@@ -47,12 +48,12 @@ def ratio(mine: Sequence[float], base: Sequence[float]) -> tuple[float, float, f
 
 
 def figures(rows: Sequence[Row]) -> dict[str, str]:
-    """A table for each task that was measured."""
-    return {task: table([row for row in rows if row["task"] == task]) for task in TASKS if _any(rows, task)}
-
-
-def _any(rows: Sequence[Row], task: str) -> bool:
-    return any(row["task"] == task for row in rows)
+    """A table for each task that was measured, and one of the forecasts."""
+    by_task = {task: [row for row in rows if row["task"] == task] for task in TASKS}
+    found = {task: table(mine) for task, mine in by_task.items() if mine}
+    forecasts = {task: [row["forecast"] for row in mine if row.get("forecast")] for task, mine in by_task.items()}
+    known = {task: mine for task, mine in forecasts.items() if mine}
+    return found | ({"forecasts": tables(known)} if known else {})
 
 
 def table(rows: Sequence[Row]) -> str:

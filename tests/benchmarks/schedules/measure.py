@@ -14,10 +14,12 @@ from components.config import Settings, load
 from components.data.prompts import read_prompts
 from components.files import write_text
 from components.layout import Layout
+from components.scheduling import Schedule
 from components.scheduling.ranked import ranked_clusters
 from components.training.assembly import Parts, assembled
 from components.training.loop import train
 from components.types import StepRecord
+from tests.benchmarks.schedules.calibration import Watched
 from tests.benchmarks.schedules.figures import Curve, reached_at
 from tests.benchmarks.schedules.methods import METHODS, TASKS, Row
 from tests.recipes import CONFIGS, prepare
@@ -43,6 +45,7 @@ def measure(work: Path, task: str, method: str, seed: int, budget: int) -> Row:
     curve: Curve = []
     sampled = dead = groups = 0.0
     clock = Clock()
+    watched: list[Watched] = []
 
     def watch(record: StepRecord) -> None:
         nonlocal sampled, dead, groups
@@ -55,13 +58,14 @@ def measure(work: Path, task: str, method: str, seed: int, budget: int) -> Row:
             raise Enough
 
     try:
-        run(settings, layout, watch, clock)
+        run(settings, layout, watch, clock, watched)
     except Enough:
         pass
     except Exception as error:  # one run that fails does not end the measurement of the others; the table says so
         return {**row, "failed": f"{type(error).__name__}: {error}"[:300]}
     shutil.rmtree(layout.root, ignore_errors=True)
-    return {**row, "curve": curve, "sampled": sampled, "dead": dead / groups, "seconds": clock.training}
+    found = {"curve": curve, "sampled": sampled, "dead": dead / groups, "seconds": clock.training}
+    return {**row, **found, "forecast": watched[0].summary() if method == "uniform" else None}
 
 
 def run_settings(folder: Path, task: str, method: str, seed: int) -> Settings:
@@ -98,10 +102,21 @@ class Clock:
         return timed
 
 
-def run(settings: Settings, layout: Layout, watch: Callable[[StepRecord], None], clock: Clock) -> None:
-    """Stage `train` without triage, health rules and outputs."""
+def run(
+    settings: Settings,
+    layout: Layout,
+    watch: Callable[[StepRecord], None],
+    clock: Clock,
+    watched: list[Watched],
+) -> None:
+    """Stage `train` without triage, health rules and outputs. The schedule is added to ``watched``."""
+
+    def wrap(schedule: Schedule) -> Schedule:
+        watched.append(Watched(schedule, settings.rollout.group_size))
+        return watched[-1]
+
     clusters = ranked_clusters(read_prompts(layout.split("train")), layout)
-    with assembled(settings, layout, clusters) as parts:
+    with assembled(settings, layout, clusters, wrap_schedule=wrap) as parts:
         _time_apart(parts, clock)
         train(parts, watch)
 
