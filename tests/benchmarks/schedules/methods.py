@@ -47,6 +47,6 @@ TASKS: dict[str, tuple[str, Row, tuple[float, ...]]] = {
     "demo": ("demo.yaml", {}, (0.5, 0.6, 0.7)),
     "three_digits": ("demo.yaml", {"data": {"source": {"levels": 3}}}, (0.4, 0.5, 0.6)),
     "gym_hard": (GYM, {"sft": SFT, "data": {"source": {"datasets": MIX}}}, (0.3, 0.35, 0.4)),
-    "gym_easy": (GYM, {"sft": {**SFT, "steps": 500}}, (0.5, 0.6, 0.7)),
+    "mostly_right": ("demo.yaml", {"data": {"source": {"forget": 0.3}}}, (0.8, 0.85, 0.9)),
 }
 """A configuration, what is changed in it, and the held-out accuracies to reach."""
