@@ -10,7 +10,7 @@ The flows, each an entrypoint of `prefect.yaml`:
 
 The packages:
 
-- `cli` — the command line, one file per group of commands; `display` — what it shows
+- `cli` — the command line, one file per group of commands; `display` — what it shows; `manual` — its manual
 - `run` — a run's workspace, inputs and stages; `host` — Git, DVC, locks and processes
 - `recording` — the record of a run, on a branch of its own; `budget` — estimates of time and cost, and their limit
 - `governance` — decisions about candidates, policies, keys; `promoting` — the parts of the flow `promote`

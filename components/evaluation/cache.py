@@ -12,7 +12,8 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,7 +24,7 @@ from components.config.load import check_digest
 from components.config.runners import ClassifierVerifier
 from components.device import own_device
 from components.errors import InputError
-from components.evaluation.results import Answered
+from components.evaluation.results import Answered, PromptResult
 from components.evaluation.suites import PromptSuite
 from components.files import dump_json, read_text, sha256_bytes, sha256_file, write_json
 from components.layout import EVALUATIONS_VARIABLE, Layout
@@ -88,6 +89,19 @@ class Cache:
         except (InputError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             print(f"{path}: a damaged entry ({error}); these answers are generated again", file=sys.stderr)
             return None
+
+    def results(self, checkpoint: str, prompts: str) -> Iterator[list[PromptResult]]:
+        """What a checkpoint came to on prompts with this digest, for each code and each settings that it answered
+        them with. Damaged entries are left out."""
+        for path in sorted(self._folder.glob("*.json")) if self._folder is not None else ():
+            text = read_text(path)
+            if checkpoint not in text or prompts not in text:
+                continue  # most are of other checkpoints: parsing takes longer than searching
+            with suppress(ValueError, TypeError, KeyError, RecursionError):
+                entry = json.loads(text)
+                named = entry["key"]["checkpoint"], entry["key"]["prompts"], entry["sha256"]
+                if named == (checkpoint, prompts, _digest(entry["answers"])):
+                    yield [PromptResult.from_dict(row["result"]) for row in entry["answers"]]
 
     def put(self, key: Key, answers: Sequence[Answered]) -> None:
         """Keep the answers, in place of what is there."""

@@ -45,6 +45,16 @@ class PromptResult:
         if self.answers and len(self.answers) != len(self.accuracies):
             raise ValueError(f"prompt {self.id}: answers must have one entry per sample, or none at all")
 
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Self:
+        """What `asdict` gave, after a way through JSON.
+
+        Raises:
+            TypeError, ValueError: it is something else.
+        """
+        fields: dict[str, Any] = {name: tuple(value) if name in TUPLES else value for name, value in row.items()}
+        return cls(**fields)
+
     @property
     def scorable(self) -> list[float]:
         return [accuracy for accuracy in self.accuracies if accuracy is not None]
@@ -91,10 +101,7 @@ class Answered:
         Raises:
             TypeError, KeyError, ValueError: it is something else, or of another prompt.
         """
-        fields: dict[str, Any] = {
-            name: tuple(value) if name in TUPLES else value for name, value in row["result"].items()
-        }
-        result = PromptResult(**fields)
+        result = PromptResult.from_dict(row["result"])
         if result.id != prompt.id:
             raise ValueError(f"the result of {result.id}, not of {prompt.id}")
         return cls(prompt, result, str(row["text"]))

@@ -15,7 +15,7 @@ what nothing defines, never 0):
 - ``contamination``: ``worst_share`` over the test prompts and all suites, the name of the ``worst``, and under
   ``suites`` (the run's own prompts are ``test``) what `components.evaluation.contamination` found; ``without`` are the
   figures with the prompts left out that were found, null where none was
-- ``checkpoint_sha256``: of the trained policy; ``prompts_sha256``: of the test prompts that were used
+- ``checkpoint_sha256``: of the trained policy; ``prompts_sha256``: of the prompts that were used, of each suite too
 - ``words``: the result in plain sentences, see `components.evaluation.sentences`
 
 ``sft`` holds ``pass_at_1`` and ``greedy``; ``pass_at_k``; ``pass_at`` and ``maj_at``, k -> figure; ``truncated_share``,

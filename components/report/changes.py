@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from components.config import Settings
 from components.report.run import Run, dig
 
-_UNSET = object()
+UNSET = object()
+"""Stands for the value of a setting that a tree does not have."""
 ASIDE = ("health.rules.", "evaluation.champion", "sinks.")
 """Rules come from a file of their own and the page lists them all; the champion differs from itself by nature; sinks
 are no part of a run."""
@@ -42,16 +43,21 @@ def changed(run: Run) -> list[Difference] | None:
 
 def compared(mine: Mapping[str, Any], others: Mapping[str, Any]) -> list[Difference]:
     """Settings in which two trees differ, in the order of the first."""
-    leaves, other_leaves = _leaves(mine), _leaves(others)
-    return [
-        Difference(key, _shown(leaves, key), _shown(other_leaves, key))
-        for key in {**leaves, **other_leaves}
-        if leaves.get(key, _UNSET) != other_leaves.get(key, _UNSET) and not key.startswith(ASIDE)
-    ]
+    found = across([mine, others]).items()
+    return [Difference(key, *map(shown, values)) for key, values in found if not key.startswith(ASIDE)]
 
 
-def _shown(leaves: Mapping[str, Any], key: str) -> str | None:
-    return _show(leaves[key]) if key in leaves else None
+def across(trees: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Settings in which some of the trees differ, by dotted path: the value in each tree, or `UNSET`."""
+    every = [_leaves(tree) for tree in trees]
+    keys = dict.fromkeys(key for leaves in every for key in leaves)
+    found = {key: [leaves.get(key, UNSET) for leaves in every] for key in keys}
+    return {key: values for key, values in found.items() if any(value != values[0] for value in values)}
+
+
+def shown(value: Any) -> str | None:
+    """A value as the page shows it; None for `UNSET`."""
+    return None if value is UNSET else _show(value)
 
 
 def _leaves(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -99,6 +99,8 @@ class Forest:
     before: str
     groups: dict[str, list[Gain]]
     axis: Axis
+    after: str = "Trained"
+    """What the column of the other side is called."""
 
     @property
     def detectable(self) -> float | None:
@@ -130,12 +132,17 @@ def forests(evaluation: Part | None, small: int) -> list[Forest]:
         part = _against(evaluation, side)
         if dig(part, side) and dig(part, "trained"):
             groups = {title: rows for title, rows in _groups(part, side, suffix, small) if rows}
-            every = [row for rows in groups.values() for row in rows]
-            enough = [row for row in every if not row.few] or every
-            ends = [row.mean for row in every] + [end for row in enough for end in (row.low, row.high)]
-            ends += [sign * row.detectable for row in every if row.detectable is not None for sign in (1, -1)]
-            found.append(Forest(side, name, groups, axis_over(ends)))
+            found.append(Forest(side, name, groups, axis_of(groups)))
     return found
+
+
+def axis_of(groups: Mapping[str, list[Gain]]) -> Axis:
+    """The axis that these rows share."""
+    every = [row for rows in groups.values() for row in rows]
+    enough = [row for row in every if not row.few] or every
+    ends = [row.mean for row in every] + [end for row in enough for end in (row.low, row.high)]
+    ends += [sign * row.detectable for row in every if row.detectable is not None for sign in (1, -1)]
+    return axis_over(ends)
 
 
 def _against(evaluation: Part | None, side: str) -> Part:
@@ -212,7 +219,7 @@ def unpaired(before: float, after: float, prompts: int) -> tuple[float, float]:
     """Newcombe's 95 % interval of the difference of two shares (Statistics in Medicine 17, 873, method 10), as if the
     prompts were others: without the results of single prompts nothing narrower is known. Shares that are means over
     samples vary less than the yes or no that it assumes, so it is wide on both accounts."""
-    (low, high), (new_low, new_high) = _score(before, prompts), _score(after, prompts)
+    (low, high), (new_low, new_high) = score_interval(before, prompts), score_interval(after, prompts)
     mean = after - before
     return (
         mean - math.hypot(after - new_low, high - before),
@@ -220,8 +227,8 @@ def unpaired(before: float, after: float, prompts: int) -> tuple[float, float]:
     )
 
 
-def _score(share: float, n: int) -> tuple[float, float]:
-    """Wilson's interval of a share that need not be a whole number of n."""
+def score_interval(share: float, n: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share that need not be a whole number of n."""
     centre, half = share + Z**2 / (2 * n), Z * math.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
     scale = 1 + Z**2 / n
     return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)

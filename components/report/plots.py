@@ -71,12 +71,12 @@ def points_of(records: Sequence[StepRecord], signal: str) -> tuple[list[int], li
     return [step for step, _ in found], [value for _, value in found]
 
 
-def describe(panel: Panel, curves: Curves, overlay: Overlay) -> str:
-    """A text alternative of the plot."""
+def describe(panel: Panel, curves: Curves, overlay: Overlay, over: str = "steps") -> str:
+    """A text alternative of the plot; ``over`` is what the x axis counts."""
     ends = [f"{item.label} {say(panel, y[0])} to {say(panel, y[-1])}" for item, (_, y) in curves.items()]
     marks = [(len(overlay.verdicts), "verdict"), (len(overlay.responses), "response")]
     sentences = [f"{plural(amount, noun)} marked" for amount, noun in marks if amount]
-    return "; ".join([f"{panel.title} over steps: {'; '.join(ends)}", *sentences])
+    return "; ".join([f"{panel.title} over {over}: {'; '.join(ends)}", *sentences])
 
 
 def _lines(overlay: Overlay, panel: Panel, curves: Curves) -> list[Line]:
@@ -85,8 +85,10 @@ def _lines(overlay: Overlay, panel: Panel, curves: Curves) -> list[Line]:
     return [line for line in lines(overlay.limits, panel) if line.signal in drawn]
 
 
-def draw(panel: Panel, curves: Curves, overlay: Overlay, settings: Settings, last_step: int) -> Figure:
-    """The figure of one panel."""
+def draw(
+    panel: Panel, curves: Curves, overlay: Overlay, settings: Settings, last_step: int, axis: str = "step"
+) -> Figure:
+    """The figure of one panel; ``axis`` is the name of the x axis, which ends at ``last_step``."""
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=SIZE)
         axes = figure.add_axes(BOX)
@@ -94,6 +96,7 @@ def draw(panel: Panel, curves: Curves, overlay: Overlay, settings: Settings, las
         setting = panel.reference.value(settings) if panel.reference else None
         rules = _lines(overlay, panel, curves)
         _scale(axes, panel, curves, setting, rules, last_step)
+        style_axes(axes, axis)
         labels = [
             Label(height(axes, tops[item]), f"{item.label} {say(panel, curves[item][1][-1])}", item.colour)
             for item in curves
@@ -163,7 +166,6 @@ def _scale(
         axes.yaxis.set_major_locator(MaxNLocator(4))
         if panel.unit == "%":
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}"))
-    style_axes(axes, "step")
 
 
 def style_axes(axes: Axes, name: str) -> None:

@@ -56,13 +56,12 @@ def run(settings: Settings, layout: Layout) -> None:
     with working("computing the figures", len(chosen), "suites") as work:
         figures = {}
         for suite, sides in zip(chosen, by_suite, strict=True):
-            figures[suite.name] = judged(suite, sides, settings)
+            figures[suite.name] = judged(suite, sides, settings) | {"prompts_sha256": suite.prompts_sha256}
             work.add()
     evaluation = figures.pop(chosen[0].name) | {
         "suites": figures,
         "contamination": contamination(found, by_suite, settings),
         "checkpoint_sha256": sha256_tree(layout.train_checkpoint),
-        "prompts_sha256": chosen[0].prompts_sha256,
     }
     write_json(layout.evaluation, {**evaluation, "words": result_sentences(evaluation)})
     write_jsonl(layout.samples, [shown(*pair) for pair in zip(*by_suite[0][:2], strict=True)][:SHOWN_SAMPLES])

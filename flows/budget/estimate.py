@@ -104,7 +104,7 @@ def estimate(workspace: Workspace, *, fresh: bool = False) -> Estimate:
             stages.append(found if fresh else _remaining(workspace, found))
     if fresh or not workspace.root.exists():
         return Estimate(stages, 0.0, 0.0)
-    taken = spent(workspace)
+    taken = spent(workspace.layout)
     return Estimate(stages, taken.hours, taken.gpu_hours)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from components.errors import EvenkeelError
 from components.files import append_line, os_errors, read_json, read_jsonl, write_json
+from components.layout import Layout
 from flows.budget.work import gpus_of
 from flows.run.workspace import Workspace
 
@@ -48,9 +49,9 @@ class Spent:
     gpu_hours: float
 
 
-def spent(workspace: Workspace) -> Spent:
-    """What all attempts of the run have taken together."""
-    rows = _rows(workspace)
+def spent(layout: Layout) -> Spent:
+    """What all attempts of the run in this workspace have taken together."""
+    rows = _rows(layout)
     seconds = sum(float(row["seconds"]) for row in rows)
     return Spent(seconds / HOUR, sum(row["seconds"] * row["gpus"] for row in rows) / HOUR)
 
@@ -62,7 +63,7 @@ def seconds_of(workspace: Workspace, stage: str, *, unfinished: bool = False) ->
         unfinished: only those attempts after which it has yet to end.
     """
     total, found = 0.0, False
-    for row in reversed(_rows(workspace)):
+    for row in reversed(_rows(workspace.layout)):
         if row["stage"] == stage:
             if row["whole"] and (found or unfinished):
                 break
@@ -105,7 +106,7 @@ def close_killed_attempt(workspace: Workspace) -> None:
 
 def _close(workspace: Workspace, stage: str, seconds: float, gpus: int, whole: bool) -> None:
     row = {"stage": stage, "seconds": round(seconds, 1), "gpus": gpus, "whole": whole}
-    append_line(_account(workspace), row)
+    append_line(_account(workspace.layout), row)
     with os_errors("remove", _open_attempt(workspace)):
         _open_attempt(workspace).unlink(missing_ok=True)
 
@@ -113,7 +114,7 @@ def _close(workspace: Workspace, stage: str, seconds: float, gpus: int, whole: b
 def _left(workspace: Workspace, stage: str) -> float | None:
     """Seconds that the stage may take; None without a limit."""
     budget, gpus = workspace.settings.budget, gpus_of(workspace.settings, stage)
-    taken = spent(workspace)
+    taken = spent(workspace.layout)
     limits = []
     if budget.hours is not None:
         limits.append((budget.hours - taken.hours) * HOUR)
@@ -123,7 +124,7 @@ def _left(workspace: Workspace, stage: str) -> float | None:
 
 
 def _refusal(workspace: Workspace, what: str) -> BudgetSpent:
-    budget, taken = workspace.settings.budget, spent(workspace)
+    budget, taken = workspace.settings.budget, spent(workspace.layout)
     limits = {"hours": (taken.hours, budget.hours), "gpu_hours": (taken.gpu_hours, budget.gpu_hours)}
     used = {name: (had, allowed) for name, (had, allowed) in limits.items() if allowed is not None}
     figures = " and ".join(f"{had:.3g} of {allowed:g} {_UNITS[name]}" for name, (had, allowed) in used.items())
@@ -132,14 +133,14 @@ def _refusal(workspace: Workspace, what: str) -> BudgetSpent:
     return BudgetSpent(f"the budget is spent: {figures}; {what}", where=workspace.root, how=how)
 
 
-def _account(workspace: Workspace) -> Path:
-    return workspace.layout.state / "spent.jsonl"
+def _account(layout: Layout) -> Path:
+    return layout.state / "spent.jsonl"
 
 
 def _open_attempt(workspace: Workspace) -> Path:
     return workspace.layout.state / "attempt.json"
 
 
-def _rows(workspace: Workspace) -> list[dict[str, Any]]:
-    path = _account(workspace)
+def _rows(layout: Layout) -> list[dict[str, Any]]:
+    path = _account(layout)
     return list(read_jsonl(path)) if path.exists() else []

@@ -12,6 +12,7 @@
 - `deciding` — ``approve``, ``reject``, ``promote``, ``rollback``, ``adopt-policy``
 - `registry` — ``history``, ``show``, ``verify``, ``pull``, ``keys new``
 - `watching` — ``status``, ``logs``, ``track``, ``cancel``, ``janitor``
+- `comparing` — ``compare``
 - `machine` — ``serve``, ``doctor``
 - `models` — ``model fetch``, ``model convert``
 - `base` — what they share: the application, its options, `main`
@@ -22,7 +23,7 @@ A module's commands register themselves when it is imported.
 try:
     # `--help` shows the commands in this order.
     # isort: off
-    from flows.cli import runs, adopting, plan, launching, nightly, reproducing, watching, judging  # noqa: F401
+    from flows.cli import runs, adopting, plan, launching, nightly, reproducing, watching, comparing, judging  # noqa: F401
     from flows.cli import following, deciding, registry, machine, models, cluster  # noqa: F401
     from flows.cli.base import app, main
 

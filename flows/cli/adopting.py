@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.cli.base import DEMO, Config, Debug, Overrides, app
+from flows.cli.base import DEMO, AsJson, Config, Debug, Overrides, app
 from flows.cli.runs import run
 
 
@@ -23,6 +23,7 @@ def adopt(
     config: Config = DEMO,
     overrides: Overrides = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and stop.")] = False,
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Judge and propose a checkpoint that another trainer made. Nothing is trained: data, verifier, evaluation, probe
@@ -41,4 +42,11 @@ def adopt(
     ]
     if base is not None:
         settings.append(f"policy.model={json.dumps({'kind': 'checkpoint', 'path': str(base)})}")
-    run(config=config, recipe="", overrides=[*settings, *(overrides or ())], dry_run=dry_run, debug=debug)
+    run(
+        config=config,
+        recipe="",
+        overrides=[*settings, *(overrides or ())],
+        dry_run=dry_run,
+        as_json=as_json,
+        debug=debug,
+    )

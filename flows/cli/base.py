@@ -28,6 +28,17 @@ console = PlainConsole()
 
 Config = Annotated[Path, typer.Option("--config", help="Configuration file.")]
 Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="A.B=VALUE", help="Replace one setting.")]
+
+
+def _json_alone(as_json: bool) -> bool:
+    """With ``--json`` standard output holds the JSON alone: what is said meanwhile goes to standard error."""
+    console.stderr = as_json
+    return as_json
+
+
+AsJson = Annotated[
+    bool, typer.Option("--json", callback=_json_alone, help="Print JSON; all else goes to standard error.")
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks, and Prefect's log.")]
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from components.launch.kubernetes.names import Role
 from components.printing import block, message, printable
 from components.working import clock
-from flows.cli.base import app, console
+from flows.cli.base import AsJson, app, console
 from flows.display.output import field, print_json
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def status(
     stage: Stage = "train",
     namespace: Namespace = EVENKEEL,
     context: Context = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """What the runs on the cluster are doing, or all about one: its pods, and what is the matter with them."""
     from flows.cluster import runs as clusters

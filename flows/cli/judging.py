@@ -11,7 +11,7 @@ from components.config import dump, load, pin_inputs
 from components.health.readers import READERS
 from components.health.rulebook import DEFAULT_RULES, load_rules
 from components.printing import printable
-from flows.cli.base import DEMO, Config, Overrides, app, console
+from flows.cli.base import DEMO, AsJson, Config, Overrides, app, console
 from flows.display.output import print_json
 from flows.judging import audit_log
 
@@ -24,7 +24,7 @@ def audit(
     rules: Annotated[
         Path | None, typer.Option("--rules", help="Health rules, instead of those for such a log.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Replay the health rules over the log of any trainer. Exit code 3: a rule of level rollback or stop spoke."""
     found = audit_log.audit_log(log, format, names, rules)
@@ -41,19 +41,27 @@ def gate(
     config: Config = DEMO,
     overrides: Overrides = None,
     rules: Annotated[Path | None, typer.Option("--rules", help="Health rules instead of the run's own.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Judge a finished run again. Exit code 0: pass; 3: fail or inconclusive."""
     from flows.judging import rejudge  # the only command that needs a stage's code
 
     found = rejudge.rejudge_run(rejudge.find_run(run, config, overrides or ()), rules)
-    rejudge.show(console, found)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        rejudge.show(console, found)
     raise typer.Exit(found.exit_code)
 
 
 @app.command()
-def rules(file: Annotated[Path, typer.Argument(help="Health rules.")] = DEFAULT_RULES) -> None:
+def rules(file: Annotated[Path, typer.Argument(help="Health rules.")] = DEFAULT_RULES, as_json: AsJson = False) -> None:
     """Compile a file of health rules and print it. Exit code 2: it is malformed."""
-    audit_log.show_rules(console, load_rules(file))
+    found = load_rules(file)
+    if as_json:
+        print_json({name: rule.model_dump(mode="json") for name, rule in found.items()})
+    else:
+        audit_log.show_rules(console, found)
 
 
 @app.command()

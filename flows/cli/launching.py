@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from components.printing import block
-from flows.cli.base import Config, Debug, Overrides, app
+from flows.cli.base import AsJson, Config, Debug, Overrides, app
 from flows.host.git import project_root
 from flows.run.workspace import locate
 
@@ -26,13 +26,20 @@ def launch(
     server: Annotated[
         bool, typer.Option("--server", help="With --dry-run: let the cluster check the manifests as well.")
     ] = False,
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Run the pipeline with its training on a Kubernetes cluster, a JobSet a stage. k8s/README.md comes first."""
     if not dry_run:
         from flows.cli.runs import run
 
-        run(config=config, recipe="", overrides=[*(overrides or ()), "launch.kind=kubernetes"], debug=debug)
+        run(
+            config=config,
+            recipe="",
+            overrides=[*(overrides or ()), "launch.kind=kubernetes"],
+            as_json=as_json,
+            debug=debug,
+        )
         return
     from flows.cluster import dry_run as launching
 

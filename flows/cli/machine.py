@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -14,9 +14,9 @@ from rich.text import Text
 from components.checks import Check
 from components.config import Settings, load
 from components.errors import EXIT_BAD_INPUT
-from flows.cli.base import DEMO, app, console
+from flows.cli.base import DEMO, AsJson, app, console
 from flows.cli.launching import CLUSTER
-from flows.display.output import field
+from flows.display.output import field, print_json
 from flows.host import doctor as examination
 from flows.host.git import project_root
 from flows.serving import options
@@ -51,14 +51,18 @@ def doctor(
     kubernetes: Annotated[
         bool, typer.Option("--kubernetes", help="Check the cluster too that the configuration names.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check this machine and this project, and print how to fix what is wrong."""
     default = CLUSTER if kubernetes else DEMO
     config = config or (default if default.is_file() else None)
     table = Table("check", "state", "finding", "how to fix it")
-    worst = 0
-    for check in chain(examination.examine(Path.cwd(), config), cluster(config) if kubernetes else ()):
-        worst = EXIT_BAD_INPUT if check.state == "fail" else worst
+    found = [*examination.examine(Path.cwd(), config), *(cluster(config) if kubernetes else ())]
+    worst = EXIT_BAD_INPUT if any(check.state == "fail" for check in found) else 0
+    if as_json:
+        print_json([asdict(check) for check in found])
+        raise typer.Exit(worst)
+    for check in found:
         table.add_row(check.name, Text(check.state, STATE_STYLES[check.state]), field(check.finding), field(check.fix))
     console.print(table)
     raise typer.Exit(worst)

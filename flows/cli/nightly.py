@@ -15,10 +15,10 @@ from components.config import load
 from components.stages import wanted
 from flows.budget.display import line
 from flows.budget.estimate import begin
-from flows.cli.base import Config, Debug, Overrides, app, console
+from flows.cli.base import AsJson, Config, Debug, Overrides, app, console
 from flows.cli.runs import handle_signals, prepare, print_outcome, show_header
 from flows.display.console import Display
-from flows.display.output import field
+from flows.display.output import field, print_json
 from flows.host.git import project_root
 from flows.prefect_runtime.environment import prefect_environment, start_server
 from flows.retraining.ledger import Ledger
@@ -35,6 +35,7 @@ def nightly(
     start: Annotated[Start, typer.Option("--start", help="Its own start, or the approved checkpoint.")] = "base",
     overrides: Overrides = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over and execute every stage.")] = False,
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Train on what is new, and compare with the champion. Nothing new: say so, and stop. One at a time."""
@@ -44,7 +45,7 @@ def nightly(
     workspace, answered = plan.workspace, None if fresh else plan.previous
     os.environ.update(prefect_environment(project, quiet=not debug))
     if answered and "PREFECT_API_URL" not in os.environ:  # no server to tell
-        say([*summary_before(plan), unchanged_summary(plan, answered)])
+        nothing_new([*summary_before(plan), unchanged_summary(plan, answered)], as_json)
         return
     if not answered:
         found = begin(workspace, fresh=fresh)
@@ -59,12 +60,19 @@ def nightly(
             str(config), incoming, start, overrides=typed, commit=workspace.snapshot.commit, fresh=fresh, now=now
         )
     if ended.nothing_new:
-        say(ended.lines)
+        nothing_new(ended.lines, as_json)
         return
     say(ended.lines[:-1])
     # Not the planned run if another run has ended, or a champion was approved, since then.
     workspace = replace(workspace, run_id=ended.outcome.run_id)
-    print_outcome(workspace, ended.outcome.candidate, ended.outcome.reason)
+    print_outcome(workspace, ended.outcome.candidate, ended.outcome.reason, as_json)
+
+
+def nothing_new(lines: Sequence[str], as_json: bool) -> None:
+    """Say why no run began."""
+    if as_json:
+        print_json({"run": None, "says": list(lines)})
+    say(lines)
 
 
 def say(lines: Sequence[str]) -> None:

@@ -13,7 +13,8 @@ from components.config.quantities import BYTES, size
 from components.errors import InputError
 from components.progress import reporting
 from components.working import working
-from flows.cli.base import DEMO, Config, Overrides, app, console
+from flows.cli.base import DEMO, AsJson, Config, Overrides, app, console
+from flows.display.output import print_json
 
 EXIT_DOES_NOT_FIT = 3
 MOST_TOKENS = 10**9
@@ -34,6 +35,7 @@ def plan(
         int, typer.Option("--prompt-tokens", min=1, max=MOST_TOKENS, help="Tokens of a long prompt.")
     ] = 256,
     overrides: Overrides = None,
+    as_json: AsJson = False,
 ) -> None:
     """How much memory each process of the training takes, part by part, and what fits. No weights are needed.
 
@@ -46,7 +48,10 @@ def plan(
 
     with reporting("evenkeel"), working("building the model without weights"):
         found = memory_plan.planned(settings, model, Room(there, gpu), prompt_tokens)
-    memory_plan.show(console, found)
+    if as_json:
+        print_json(memory_plan.to_dict(found))
+    else:
+        memory_plan.show(console, found)
     if found.lacks:
         raise typer.Exit(EXIT_DOES_NOT_FIT)
 

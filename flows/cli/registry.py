@@ -13,7 +13,7 @@ from components.config import load
 from components.errors import InputError
 from components.files import write_text
 from components.printing import printable
-from flows.cli.base import DEMO, Config, app, console
+from flows.cli.base import DEMO, AsJson, Config, app, console
 from flows.cli.deciding import registry_context
 from flows.display.output import field, print_json
 from flows.governance.registry import missing_registry
@@ -22,9 +22,7 @@ Which = Annotated[str, typer.Argument(metavar="[champion|challenger|DIGEST]", he
 
 
 @app.command()
-def history(
-    as_json: Annotated[bool, typer.Option("--json", help="Print the records as JSON.")] = False, config: Config = DEMO
-) -> None:
+def history(as_json: AsJson = False, config: Config = DEMO) -> None:
     """Every decision, and who is champion by them. Exit code 2: the records contradict themselves."""
     from components.registry import sound_history
     from flows.governance import policies
@@ -43,7 +41,7 @@ def history(
 @app.command()
 def show(
     which: Which = "champion",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     page: Annotated[
         Path | None, typer.Option("--page", metavar="FILE", help="Write the report, with what is known since the run.")
     ] = None,
@@ -75,7 +73,7 @@ def show(
 def verify(
     which: Which = "",
     every: Annotated[bool, typer.Option("--all", help="Every checkpoint that was ever proposed.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     config: Config = DEMO,
 ) -> None:
     """Do files, format, signature, evidence and records hold? Exit code 0: all do; 3: one does not, and which."""

@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from components.stages import wanted
-from flows.cli.base import app, console
+from flows.cli.base import AsJson, app, console
 from flows.display.console import Display
-from flows.display.output import field, plain_table
+from flows.display.output import field, plain_table, print_json
 from flows.host.git import project_root
 from flows.recording.comparison import Comparison, Difference
 from flows.recording.reproduction import Reproduction, checked_out, reproduce_run
@@ -24,7 +24,9 @@ WIDTH = 22
 
 
 @app.command()
-def reproduce(run_id: Annotated[str, typer.Argument(help="The run, or the first characters of its id.")]) -> None:
+def reproduce(
+    run_id: Annotated[str, typer.Argument(help="The run, or the first characters of its id.")], as_json: AsJson = False
+) -> None:
     """Execute a recorded run again from its branch and compare. Exit code 0: equal; 3: different; 2: impossible."""
     from flows.cli.runs import handle_signals  # here, so that `--help` keeps its order
 
@@ -36,6 +38,8 @@ def reproduce(run_id: Annotated[str, typer.Argument(help="The run, or the first 
         ):
             found = reproduce_run(reproduction)
         show(found, reproduction)
+        if as_json:
+            print_json(found.to_dict())
     raise typer.Exit(found.exit_code)
 
 

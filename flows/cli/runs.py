@@ -18,16 +18,17 @@ from rich.text import Text
 
 from components.config import load
 from components.errors import EXIT_NO_CANDIDATE
+from components.files import read_json
 from components.planning.least import check_run
 from components.progress import reporting
 from components.stages import wanted
 from components.working import working
 from flows.budget.display import line
 from flows.budget.estimate import begin
-from flows.cli.base import DEMO, Config, Debug, Overrides, app, console
-from flows.display import summary
+from flows.cli.base import DEMO, AsJson, Config, Debug, Overrides, app, console
+from flows.display import plan, summary
 from flows.display.console import Display
-from flows.display.plan import show_plan
+from flows.display.output import print_json
 from flows.governance.registry import decision_on, project_store
 from flows.host.git import project_root
 from flows.prefect_runtime.environment import prefect_environment, start_server
@@ -48,6 +49,7 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and stop.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over and execute every stage.")] = False,
     resume: Annotated[str, typer.Option("--resume", metavar="RUN-ID", help="Go on with a run, as it was begun.")] = "",
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Train, judge and propose a checkpoint. The same command again continues a run that was stopped."""
@@ -62,14 +64,14 @@ def run(
             check_run(wanted_settings, wanted(wanted_settings))  # before its inputs are digested, which takes a while
             workspace = locate(project, config, overrides or (), recipe=recipe_file(recipe))
     if dry_run:
-        show_plan(console, workspace)
+        print_json(plan.to_dict(workspace)) if as_json else plan.show_plan(console, workspace)
         return
     record = read_record(workspace.root) if resume else None
     if record and record.finished:
         with workspace.held():
             store_run(workspace, lambda: record)  # what could not be pushed at its end
         console.print(f"{workspace.run_id} came to its end on {record.ended}: nothing is left to do", highlight=False)
-        print_outcome(workspace, record.outcome.candidate, record.outcome.reason)
+        print_outcome(workspace, record.outcome.candidate, record.outcome.reason, as_json)
         return
     with reporting("evenkeel"):
         with working("estimating the costs"):
@@ -92,11 +94,17 @@ def run(
             outcome, note = outcome_on_disk(workspace, lost), NOTE
     if note:
         console.print(note, highlight=False, soft_wrap=True)
-    print_outcome(workspace, outcome.candidate, outcome.reason)
+    print_outcome(workspace, outcome.candidate, outcome.reason, as_json)
 
 
-def print_outcome(workspace: Workspace, candidate: str | None, reason: str) -> None:
-    """The last words about a run: its figures, where it is recorded, and what the answer is."""
+def print_outcome(workspace: Workspace, candidate: str | None, reason: str, as_json: bool) -> None:
+    """The last words about a run: its figures, where it is recorded, and what the answer is; as JSON what `evenkeel
+    status RUN --json` prints."""
+    if as_json:
+        from flows.watching import status
+        from flows.watching.runs import RunView
+
+        print_json(status.to_dict(RunView(workspace.project, workspace.run_id)))
     layout, request = workspace.layout, workspace.request
     summary.show_figures(console, layout)
     summary.show_recording(console, read_recording(workspace.root))
@@ -112,6 +120,7 @@ def audit_verifier(
     config: Config = DEMO,
     overrides: Overrides = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over and execute both stages.")] = False,
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Can the verifier be trusted? Judges answers known to be right or wrong; a failed audit blocks training."""
@@ -129,6 +138,8 @@ def audit_verifier(
             str(config), overrides=overrides or (), commit=workspace.snapshot.commit, fresh=fresh
         )
     summary.show_audit(console, workspace.layout)
+    if as_json:
+        print_json(read_json(workspace.layout.audit))
     if verdict != "pass":
         raise typer.Exit(EXIT_NO_CANDIDATE)
 

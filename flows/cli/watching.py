@@ -12,12 +12,11 @@ import typer
 
 from components.errors import EXIT_NO_CANDIDATE
 from components.printing import printable
-from flows.cli.base import app, console
+from flows.cli.base import AsJson, app, console
 from flows.display.output import log_writer, print_json
 from flows.host.git import project_root
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or as much of its beginning as is needed.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
@@ -25,16 +24,19 @@ def status(
     run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run's id, or its beginning.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What the runs of this project are doing, or all about one. Needs no server. Exit code 2: there is no such run."""
-    from flows.watching import runs, status
+    """What the runs of this project are doing and which candidates await approval, or all about one run. Needs no
+    server. Exit code 2: there is no such run."""
+    from flows.watching import approvals, runs, status
 
     project = project_root(Path.cwd())
     if run is None:
         found = runs.all_runs(project)
+        waiting = approvals.find_waiting(project, found)
         if as_json:
-            print_json([one.to_dict() for one in found])
+            print_json(approvals.rows(found, waiting.waiting))
         else:
             status.show_runs(console, found)
+            approvals.show(console, waiting)
         return
     one = runs.find_run(project, run)
     if as_json:

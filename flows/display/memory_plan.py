@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -118,6 +118,37 @@ def show(console: Console, plan: Planned) -> None:
     for line in verdict(plan):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     console.print(comparison(plan))
+
+
+def to_dict(plan: Planned) -> dict[str, Any]:
+    """The same as JSON values; sizes in bytes. ``memory`` and ``gpu`` of a process have every moment of a step."""
+    return {
+        "fits": not plan.lacks,
+        "room": asdict(plan.room),
+        "parameters": plan.shape.parameters,
+        "trainable": plan.shape.trainable,
+        "processes": [_process(process) for process in plan.processes],
+        "lacks": [lack._asdict() for lack in plan.lacks],
+        "helps": [help._asdict() for help in plan.helps],
+        "others": [
+            {
+                "trained": other.trained,
+                "ranks": other.settings.learner.ranks.processes,
+                "fits": other.fits,
+                "processes": [_process(process) for process in other.processes],
+            }
+            for other in plan.others
+        ],
+    }
+
+
+def _process(process: Process) -> dict[str, Any]:
+    sums = {
+        place: {moment: process.at(moment, on_gpu) for moment in MOMENTS}
+        for place, on_gpu in (("memory", False), ("gpu", True))
+    }
+    parts = [asdict(part) for part in process.parts]
+    return {"name": process.name, "count": process.count, "gpus": process.gpus, **sums, "parts": parts}
 
 
 def facts(plan: Planned) -> str:

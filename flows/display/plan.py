@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -31,13 +32,36 @@ def show_plan(console: Console, workspace: Workspace) -> None:
     origin = "HEAD" if workspace.snapshot.clean else "a snapshot of the working tree"
     facts.add_row("commit", f"{workspace.snapshot.commit[:12]}  ({origin})")
     console.print(facts, highlight=False)
-    found = estimate(workspace)
-    states = planned_states(workspace, found)
-    found = found.without([stage for stage, state in states.items() if state == "up to date"])
+    found, states = _planned(workspace)
     console.print(table(found, states))
     console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
     for key, value in differences(workspace.settings):
         console.print(field(f"  {key} = {json.dumps(value)}"))
+
+
+def _planned(workspace: Workspace) -> tuple[Estimate, dict[str, str]]:
+    """The estimate of what is left to do, and what would be done with each stage."""
+    found = estimate(workspace)
+    states = planned_states(workspace, found)
+    return found.without([stage for stage, state in states.items() if state == "up to date"]), states
+
+
+def to_dict(workspace: Workspace) -> dict[str, Any]:
+    """The plan as JSON values. ``stages`` are those with something to do; seconds are estimates."""
+    found, states = _planned(workspace)
+    return {
+        "run": workspace.run_id,
+        "workspace": str(workspace.root),
+        "commit": workspace.snapshot.commit,
+        "clean": workspace.snapshot.clean,
+        "states": states,
+        "stages": [asdict(stage) for stage in found.stages],
+        "seconds": found.seconds,
+        "low": found.low,
+        "high": found.high,
+        "gpu_hours": found.gpu_hours,
+        "settings": dict(differences(workspace.settings)),
+    }
 
 
 def planned_states(workspace: Workspace, found: Estimate) -> dict[str, str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -40,6 +41,17 @@ class Rejudgement:
     @property
     def result(self) -> GateResult:
         return conclude(self.checks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """``result`` now, ``before``, the ``checks`` of now, and by which ``rules`` health was judged."""
+        checks = [asdict(check) for check in self.checks]
+        return {
+            "run": str(self.root),
+            "result": self.result,
+            "before": self.before,
+            "rules": self.rules,
+            "checks": checks,
+        }
 
     @property
     def exit_code(self) -> int:

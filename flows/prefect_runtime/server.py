@@ -42,10 +42,11 @@ class PrefectServer:
         url: of its API.
         auth: ``user:password``; None takes it from the environment, and an empty one sends none.
         timeout: seconds for one request.
+        attempts: requests in all while the server is busy.
     """
 
-    def __init__(self, url: str, auth: str | None = None, timeout: float = TIMEOUT) -> None:
-        self.url = url
+    def __init__(self, url: str, auth: str | None = None, timeout: float = TIMEOUT, attempts: int = MOST) -> None:
+        self.url, self._most = url, attempts
         user, colon, password = (os.environ.get(AUTH_VARIABLE, "") if auth is None else auth).partition(":")
         try:
             here = httpx.URL(url).host in (LOOPBACK, "localhost", "::1")  # a proxy would look on its own machine
@@ -85,6 +86,8 @@ class PrefectServer:
         them first."""
         for offset in itertools.count(0, PAGE):
             found = self.post("/flow_runs/filter", {**wanted, "sort": "ID_DESC", "limit": PAGE, "offset": offset})
+            if found is None:
+                raise ServerUnavailable("knows no flow runs, so something else listens there", where=self.url)
             yield from found
             if len(found) < PAGE:
                 return
@@ -102,7 +105,7 @@ class PrefectServer:
 
     def _request(self, method: str, path: str, **content: Any) -> Any:
         try:
-            attempts = Attempts(FIRST_PAUSE, LONGEST_PAUSE, most=MOST)
+            attempts = Attempts(FIRST_PAUSE, LONGEST_PAUSE, most=self._most)
             answer = self._http.request(method, path, **content)
             while answer.status_code == httpx.codes.SERVICE_UNAVAILABLE and attempts.again():
                 answer = self._http.request(method, path, **content)

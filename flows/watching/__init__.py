@@ -5,4 +5,6 @@
 - `artifacts` — what the UI keeps of a run; `report` — its report as Markdown
 - `tracking` — a run in the trackers that its settings name
 - `runs` — the runs of a project, from their workspaces; `status` and `logs` show them, `cancel` stops one
+- `approvals` — candidates that await a person, and the suspended runs that ask
+- `comparing` — runs side by side
 """

@@ -321,7 +321,7 @@ def test_every_attempt_at_a_stage_counts(project: Path, monkeypatch: pytest.Monk
     workspace = made(project, "seed=21")
     for taken, whole in ((10, False), (5, False), (7, True), (3, True)):
         spend(workspace, monkeypatch, "sft", taken, whole=whole)
-    assert spent(workspace).hours == pytest.approx(25 / HOUR)
+    assert spent(workspace.layout).hours == pytest.approx(25 / HOUR)
     assert seconds_of(workspace, "sft") == pytest.approx(3)
     spend(workspace, monkeypatch, "sft", 4, whole=False)
     assert seconds_of(workspace, "sft", unfinished=True) == pytest.approx(4)
@@ -342,7 +342,7 @@ def test_gpu_hours_count_each_stage_by_its_gpus(project: Path, monkeypatch: pyte
     workspace = made(project, "seed=22", *limits)
     spend(workspace, monkeypatch, "data", 500)
     spend(workspace, monkeypatch, "triage", 10)
-    assert spent(workspace).gpu_hours == pytest.approx(20 / HOUR)
+    assert spent(workspace.layout).gpu_hours == pytest.approx(20 / HOUR)
     with attempt(workspace, "train") as current:
         assert current.left == pytest.approx((36 - 20) / 2)
     with attempt(workspace, "gate") as current:

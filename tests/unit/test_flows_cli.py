@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import itertools
+import json
 import re
 import subprocess
 import sys
@@ -81,6 +82,13 @@ def test_a_dry_run_says_what_would_happen_and_makes_nothing(project: Path) -> No
     for expected in (workspace.run_id, git(project, "rev-parse", "HEAD")[:12], "evaluate", "train.steps = 7"):
         assert expected in result.output
     assert not (project / "runs").exists()
+
+
+def test_a_dry_run_as_json_is_the_json_alone(project: Path) -> None:
+    found = json.loads(RUNNER.invoke(app, ["run", "--dry-run", "--json", "--set", "train.steps=7"]).stdout)
+    assert found["run"] == locate(project, Path("configs/demo.yaml"), ["train.steps=7"]).run_id
+    assert found["settings"]["train.steps"] == 7
+    assert {one["stage"] for one in found["stages"]} == set(found["states"])
 
 
 def test_a_dry_run_of_a_run_that_began_says_what_is_left(project: Path) -> None:

@@ -1,0 +1,15 @@
+"""Runs side by side on one page: what differs in their settings, how they trained, what they are worth, what they cost.
+
+- `entry` — one of the runs, with its letter and colour, and what is missing of it
+- `curves` — the plots, over steps and over completions
+- `evaluation` — pass@1 of every run with its interval, and the paired difference of every two runs
+- `costs` — seconds of each stage, completions and tokens
+- `data` — all of it as JSON values
+- `page` — the page, drawn and styled by `components.report`
+"""
+
+from components.compare.data import to_dict
+from components.compare.entry import Entry, StageTime, lettered
+from components.compare.page import render
+
+__all__ = ["Entry", "StageTime", "lettered", "render", "to_dict"]
