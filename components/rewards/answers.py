@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import NamedTuple
 
 from components.rewards.base import final_answer
 
@@ -15,7 +16,13 @@ _BOX = re.compile(
     r"|(?P<bare>-?[0-9]+(?:\.[0-9]+)?|[A-Za-z])(?=[ \t]*(?:[.,;][ \t]*)?(?:\$|\\[)\]]|\n|\Z)))"
 )
 """Without braces, as some solutions of MATH have it: a number or a letter with which the formula or the line ends."""
+_FRAME = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
 
+
+_JOINED = re.compile(r"[ \t$)\\]*(?:,|;|,?\s?(?:\\text\{\s?)?(?:and|or)(?:\s?\})?)[ \t$(\\]*")
+"""What stands between two boxes that are one answer."""
+_THOUGHT = "</think>"
+_FENCE = re.compile(r"`{3}\w*")
 
 READ, LINES = 20_000, 40
 """Characters and lines after the marker among which the answer is looked for."""
@@ -28,7 +35,7 @@ def stated(text: str, marker: str | None) -> str | None:
     """
     if not marker:
         return last_box(text)
-    answer = final_answer(text, marker)
+    answer = final_answer(thought_out(text), marker)
     if answer is None:
         return None
     box = last_box(answer)
@@ -39,13 +46,16 @@ def answer_line(text: str, marker: str) -> str | None:
     """The line that states the answer after the last ``marker``, or None where there is none.
 
     It is the first that is not empty, with the lines that end what it begins: braces, an environment, a formula in
-    lines of its own. A line with a colon at the end announces the next. Boxes are taken off where they stand.
+    lines of its own. A line with a colon at the end announces the next. Boxes are taken off where they stand, and so
+    is the end of bold type that begins before the marker.
     """
-    answer = final_answer(text, marker)
-    if answer is None:
+    before, found, answer = thought_out(text).rpartition(marker)
+    if not found:
         return None
-    lines = iter(answer.strip()[:READ].split("\n", LINES)[:LINES])
-    line = next(lines)
+    if before.rpartition("\n")[2].count("**") % 2:
+        answer = answer.replace("**", "", 1)
+    lines = (line for line in answer.strip()[:READ].split("\n", LINES)[:LINES] if not _FENCE.fullmatch(line.strip()))
+    line = next(lines, "")
     for more in lines:
         if not (_open(line) or line.rstrip().endswith(":")):
             break
@@ -59,32 +69,62 @@ def _open(line: str) -> bool:
     return bool(braces > 0 or formula or line.count(r"\begin{") > line.count(r"\end{") or not line.strip())
 
 
+def thought_out(text: str) -> str:
+    """What follows the thinking; the whole text where nothing does."""
+    return after if (after := text.rpartition(_THOUGHT)[2]).strip() else text
+
+
 def unboxed(line: str) -> str:
     """The line with what its box holds in place of the box; with several boxes it is left as it is."""
-    boxes = [*_BOX.finditer(line)]
-    if len(boxes) != 1:
+    boxes = _boxes(line)
+    if len(boxes) != 1 or boxes[0].held is None:
         return line
-    held = last_box(line)
-    if held is None:
-        return line
-    begin, end = boxes[0].start(), line.index(held, boxes[0].start()) + len(held)
-    return f"{line[:begin]} {held} {line[end + (boxes[0]['brace'] is not None) :]}"
+    return f"{line[: boxes[0].begin]} {boxes[0].held} {line[boxes[0].end :]}"
 
 
 def last_box(text: str) -> str | None:
-    """What stands in the last ``\\boxed{}``, or None where there is none or it does not end. ``$\\boxed 2$`` is 2."""
-    boxes = list(_BOX.finditer(text))
-    if not boxes:
+    """What stands in the last ``\\boxed{}``, or None where there is none or it does not end. ``$\\boxed 2$`` is 2.
+
+    A box in another one is part of what that one holds. ``\\boxed{1} and \\boxed{2}`` is one answer, "1, 2". After
+    ``</think>``, what stands before is no answer.
+    """
+    text = thought_out(text)
+    boxes = _boxes(text)
+    if not boxes or boxes[-1].held is None:
         return None
-    if bare := boxes[-1]["bare"]:
-        return bare
-    begin, depth = boxes[-1].end(), 1
-    for at in range(begin, len(text)):
-        if text[at] in "{}" and text[at - 1] != "\\":
-            depth += 1 if text[at] == "{" else -1
-            if not depth:
-                return text[begin:at]
-    return None
+    held = [boxes[-1].held]
+    for one, two in zip(reversed(boxes[:-1]), reversed(boxes), strict=False):
+        if one.held is None or not _JOINED.fullmatch(text, one.end, two.begin):
+            break
+        held.insert(0, one.held)
+    return ", ".join(dict.fromkeys(held))
+
+
+class _Box(NamedTuple):
+    begin: int
+    end: int
+    held: str | None
+
+
+def _boxes(text: str) -> list[_Box]:
+    """Those that stand in no other one."""
+    starts, open_braces, closing = list(_BOX.finditer(text)), list[int](), dict[int, int]()
+    for brace in re.finditer(r"(?<!\\)[{}]", text) if starts else ():
+        if brace[0] == "{":
+            open_braces.append(brace.end())
+        elif open_braces:
+            closing[open_braces.pop()] = brace.start()
+    found: list[_Box] = []
+    for start in starts:
+        if found and start.start() < found[-1].end:
+            continue
+        if start["bare"]:
+            found.append(_Box(start.start(), start.end(), start["bare"]))
+        elif (end := closing.get(start.end())) is None:
+            found.append(_Box(start.start(), start.end(), None))
+        else:
+            found.append(_Box(start.start(), end + 1, _FRAME.sub("", text[start.end() : end])))
+    return found
 
 
 def deceptive(answer: str) -> bool:

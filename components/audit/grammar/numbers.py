@@ -97,8 +97,8 @@ def near(target: Target) -> Iterator[str]:
     yield from (str(other) for other in dict.fromkeys(others) if other != value)
     if abs(value) < 1000:  # of a larger one a tolerance might allow it
         yield from (f"{value}.5", f"{value}.7", f"{value}.25")
-    yield f"0.{digits}"
     if value:
+        yield f"0.{digits}"
         yield from (written(Fraction(value, 100)), written(Fraction(value, 10)))
 
 
@@ -112,6 +112,16 @@ def _near_fraction(target: Target) -> Iterator[str]:
     if max(abs(above), below) < 1000:  # of another one a tolerance might allow it
         others += [Fraction(above + 1, below), Fraction(above, below + 1)]
     yield from (written(other) for other in dict.fromkeys(others) if other != value)
+
+
+def rounding(target: Target) -> Iterator[str]:
+    """Another value that is the reference's once it is rounded; none that a tolerance of 1/4000 might allow."""
+    if (known := plain(target)) is None or "/" in known[0] or "\\" in known[0]:
+        return
+    step = Fraction(1, 10 ** len(known[0].partition(".")[2].rstrip()))
+    for tenths in (2, 3, 4, -2, -3, -4):
+        if abs(step * tenths / 10) * 4000 >= abs(known[1]):
+            yield written(known[1] + step * tenths / 10)
 
 
 def written(value: Fraction | int) -> str:
@@ -140,5 +150,6 @@ CLASSES = (
     ),
     sort("calculation not carried out", uncalculated, "an answer that still has to be calculated is none"),
     sort("other base", rebased, "read the base: the same digits are another number"),
+    sort("value that rounds to the number", rounding, "compare exact values; round neither side"),
     sort("near miss of a number", near, "compare exact values; a tolerance is for decimals"),
 )

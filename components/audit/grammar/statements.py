@@ -157,6 +157,10 @@ def overruled(target: Target) -> Iterator[str]:
             f"{text}\n{text}\n{state(other)}",
         )
         yield from (f"{state(text)} {state(text)} {state(other)}", f"**{text}**\n\n{state(other)}")
+        yield f"<think>{state(text)}</think>\n\nIt is {other}."
+        yield state(rf"\boxed{{{text}}}{other}")
+        if state("").startswith("\\boxed"):
+            yield f"{state(other)} or {state(text)}"
         if target.verifier.wrap("") != "":
             yield f"{state(other)}\nor {text}"
         yield (

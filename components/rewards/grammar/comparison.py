@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from string import ascii_letters
 
 from components.rewards.grammar.arithmetic import Value, close, divided, is_real, rounded
 from components.rewards.grammar.nodes import SCALARS, Answer, Node, NotRead
@@ -70,10 +71,13 @@ def same(one: Node, two: Node, decimals: int | None) -> bool:
         one, two = (_interval(node) or node for node in (one, two))
         return one.kind == two.kind == "tuple" and same(one, two, decimals)
     if kinds <= {"list", "set"} or (kinds & {"set"} and kinds & SCALARS):
-        return _unordered(_items(one), _items(two), decimals)
+        left, right = _items(one), _items(two)
+        if any(item.kind == "relation" for item in left) != any(item.kind == "relation" for item in right):
+            left, right = _values(one, _indexed), _values(two, _indexed)
+        return _unordered(left, right, decimals)
     if kinds == {"list", "tuple"}:
         points = all(node.args[:2] == ("(", ")") for node in (one, two) if node.kind == "tuple")
-        return points and _ordered(_items(one), _items(two), decimals)
+        return points and _ordered(_values(one, _neighbours), _values(two, _neighbours), decimals)
     if len(kinds) > 1:
         return False
     match one.kind:
@@ -110,6 +114,25 @@ def _items(node: Node) -> Sequence[Node]:
         return (node,)
     items: Sequence[Node] = node.args[2] if node.kind == "tuple" else node.args
     return [part for item in items for part in (_items(_plain(item)) if item.kind == "either" else [item])]
+
+
+def _values(node: Node, of_one: Callable[[list[str]], bool]) -> Sequence[Node]:
+    """The items, without their names where those are ``of_one`` sort: of ``y = 4, x = 3`` they are 3, 4."""
+    items = _items(node)
+    if not all(item.kind == "relation" and item.args[0] == ("=",) for item in items):
+        return items
+    named = {item.args[1][0].args[0]: item.args[1][1] for item in items if item.args[1][0].kind == "symbol"}
+    return [named[name] for name in sorted(named)] if len(named) == len(items) and of_one(sorted(named)) else items
+
+
+def _neighbours(names: list[str]) -> bool:
+    """``x``, ``y``: coordinates of a point, in the order of the alphabet."""
+    return all(len(name) == 1 for name in names) and "".join(names) in ascii_letters
+
+
+def _indexed(names: list[str]) -> bool:
+    """``x_1``, ``x_2``: several values of one."""
+    return all("_" in name for name in names) and len({name.partition("_")[0] for name in names}) == 1
 
 
 def _ordered(one: Sequence[Node], two: Sequence[Node], decimals: int | None) -> bool:

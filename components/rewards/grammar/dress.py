@@ -30,12 +30,23 @@ _NO_SIGN = re.compile(
     r"|\\(?:bf|it|bfseries|large|Large|huge)(?![A-Za-z])|\\(?:color|textcolor|hspace|vspace)\s*\{[\w.]*\}"
     r"|\\[()\[\]]"
 )
+_MARKUP = re.compile(r"</?(?:answer|b|strong|em|code|br)\s?/?>|<\|[a-z_]{2,30}\|>|</s>|<end_of_turn>|[✅✓✔☑👉🎉\ufe0f]")
+"""Tags, signs with which models end, and signs of approval."""
+_INFIX = re.compile(r"\{([^{}]*)\\(over|choose)(?![A-Za-z])([^{}]*)\}")
+_GOES_ON = re.compile(r"(\.[0-9]{0,12}?)([0-9])\2{2,12}(?:\.{3}|…|\\[lc]?dots(?![A-Za-z]))")
+"""A digit that stands three times before the dots repeats."""
+_NEGATIVE = re.compile(r"(?i)(?<![a-z-])(?:minus|negative)\s(?=[0-9.$\\])")
+_BUILDER = re.compile(
+    r"\\\{\s*([A-Za-z])\s*(?:\\in\s*\\(?:mathbb\s*\{?\s*)?R\s*\}?\s*)?(?:\\[,;:]\s?)?(?:\\(?:mid|vert)(?![A-Za-z])|[|:])"
+    r"((?=[^{}=]*\1)(?=[^{}=]*(?:[<>]|\\[lg](?:e|t|eq)(?![A-Za-z])))[^{}=]*)\\\}"
+)
+"""A set of the numbers for which an inequality holds is that inequality."""
 _FACE = re.compile(r"\\(?:mathbf|boldsymbol|bm|mathit|mathsf|mathcal|ensuremath|underline)\s*(?=\{)")
 _DRESSED_NUMBER = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mbox)\s*(\{[-+0-9., ]+\})")
 _WRAPPERS = ("$$", "$", "**", "__", "*", "_", '"', "'")
 _INSIDE = {"$": 1, "*": 1000, "**": 1000}
 """How often a wrapper may stand inside: a currency in a formula; an asterisk begins and ends no formula."""
-_WHOLE_TEXT = re.compile(r"\\(?:text|mathrm|textbf|textit|textrm|mbox|operatorname)\s*\{([^{}]*)\}")
+_WHOLE_TEXT = re.compile(r"(?:\\(?:text|mathrm|textbf|textit|textrm|mbox|operatorname)\s*)?\{([^{}]*)\}")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 END = " \t\r\n.,;:"
 """What may end a sentence. A full stop before a digit never stands there."""
@@ -43,6 +54,7 @@ END = " \t\r\n.,;:"
 
 def undressed(text: str) -> str:
     """The text in ASCII signs, without emphasis, quotation marks, delimiters of formulas and the end of a sentence."""
+    text = _GOES_ON.sub(r"\1\\overline{\2}", _MARKUP.sub(" ", text))
     text = _DASH.sub("-", text).translate(_SIGNS)
     if not text.isascii():
         text = _RAISED.sub(lambda found: f"^{{{unicodedata.normalize('NFKC', found[0])}}}".replace("\u2212", "-"), text)
@@ -51,9 +63,10 @@ def undressed(text: str) -> str:
         text = re.sub(r"\\\\(?=[A-Za-z])", r"\\", text)
     text = _DRESSED_NUMBER.sub(r"\1", _CIRCLE.sub("°", _ROWS.sub(r"\\\\ ", text)))
     text = _NO_SIGN.sub(" ", _FACE.sub("", text))
-    text = _HALF.sub(r" \1m", text)
-    text = _BOLD.sub(lambda found: found[2], text).strip()
-    return _unwrapped(text)
+    text = _NEGATIVE.sub("-", _HALF.sub(r" \1m", text)).replace("{:}", ":")
+    text = _INFIX.sub(_prefix, text)
+    text = _unwrapped(_BOLD.sub(lambda found: found[2], text).strip())
+    return built[2].strip() if (built := _BUILDER.fullmatch(text)) else text
 
 
 def _fraction(found: re.Match[str]) -> str:
@@ -61,9 +74,14 @@ def _fraction(found: re.Match[str]) -> str:
     return rf"\frac{{{above}}}{{{below}}}"
 
 
+def _prefix(found: re.Match[str]) -> str:
+    name = "frac" if found[2] == "over" else "binom"
+    return rf"\{name}{{{found[1]}}}{{{found[3]}}}"
+
+
 def _unwrapped(text: str) -> str:
     for _ in range(len(_WRAPPERS)):
-        text = text.rstrip(END).removesuffix(r"\\").rstrip(END).lstrip()
+        text = text.rstrip(END).removesuffix("\\").removesuffix("\\").rstrip(END).lstrip()
         for wrapper in _WRAPPERS:
             inner = text[len(wrapper) : -len(wrapper)]
             whole = (

@@ -43,7 +43,9 @@ class Expressions(Commands):
         factors = [self._power()]
         divisions = 0
         while True:
-            if self.next("sign", "*", "/"):
+            if self.next("sign", "*", "/") and not (
+                self.here.text == "/" and self._tokens[self._at + 1].kind == "word"
+            ):
                 sign = self.take().text
                 minus = self.skip("sign", "-")
                 right = scalar(self._power())
@@ -59,10 +61,10 @@ class Expressions(Commands):
         return factors[0] if len(factors) == 1 else product(factors)
 
     def _juxtaposed(self, left: Node) -> bool:
-        """A factor follows without a sign: a letter, a name, an opening bracket; never a number."""
+        """A factor follows without a sign: a letter, a name, an opening bracket; a number in ``3!7!`` only."""
         here = self.here
         if left.kind not in ("number", "mixed") and here.kind == "number":
-            return False
+            return left.args[0] == "factorial" and self._tokens[self._at + 1].text == "!"
         if here.kind == "letter":
             return self._algebra or here.spaced or here.text not in "kK"  # 5k is 5000
         if here.kind == "name":

@@ -41,7 +41,7 @@ class _Reader(Expressions):
         if (words := self._words()) is not None:
             return Answer(words)
         self._lead()
-        found = [self._statement()]
+        found, signs = [self._statement()], set[str]()
         while self.next("sign", *SEPARATORS):
             sign = self.take().text
             if self.next("sign", "and", "or"):  # the comma before it
@@ -49,9 +49,10 @@ class _Reader(Expressions):
             if self._ends_in_prose(sign):
                 break
             self._lead()
+            signs.add(sign)
             found.append(self._statement())
         self.expect("end")
-        return (found[0] if len(found) == 1 else _listed(found))._replace(clear=self._clear)
+        return (found[0] if len(found) == 1 else _listed(found, signs == {"or"}))._replace(clear=self._clear)
 
     def _words(self) -> Node | None:
         """An answer without formula: ``yes``, ``no solution``."""
@@ -242,11 +243,14 @@ def is_label(node: Node) -> bool:
     return False
 
 
-def _listed(found: list[Answer]) -> Answer:
-    """Several answers: a list. Where they are values of different names, each is an equation of its own."""
+def _listed(found: list[Answer], either: bool) -> Answer:
+    """Several answers: a list, or of inequalities of which ``either`` holds the union. Where they are values of
+    different names, each is an equation of its own."""
     labels = {answer.label for answer in found if answer.label}
     nodes = [
         Node("relation", (("=",), (answer.label, answer.node))) if len(labels) > 1 and answer.label else answer.node
         for answer in found
     ]
+    if either and all(node.kind == "relation" and not {"=", "≈", "!="} & {*node.args[0]} for node in nodes):
+        return Answer(Node("union", tuple(nodes)))
     return Answer(Node("list", tuple(nodes)), label=labels.pop() if len(labels) == 1 else None)

@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 
-from components.rewards.answers import HIDDEN
+from components.rewards.answers import HIDDEN, thought_out, unboxed
 from components.rewards.grammar.dress import undressed
 from components.rewards.grammar.nodes import NotRead, one_number
 from components.rewards.grammar.reader import read
@@ -71,9 +71,9 @@ def _exact(digits: str) -> Fraction | None:
 def last_statement(text: str) -> str | None:
     """The part of the last sentence with a number that states the last number of it: the signs of mathematics around,
     the word before and the words behind. None where there is no number, or something that is not read."""
-    for sentence in reversed(_SENTENCE.split(text[-TAIL:])):
+    for sentence in reversed(_SENTENCE.split(thought_out(text)[-TAIL:])):
         if any(character.isdigit() for character in sentence):
-            return _statement(sentence)
+            return _statement(unboxed(sentence))
     return None
 
 
@@ -89,6 +89,8 @@ def _statement(sentence: str) -> str | None:
     first = last
     while first and not _ends(tokens[first - 1]):
         first -= 1
+    if first > 1 and tokens[first - 1].text in ("and", "or") and tokens[first - 2].kind == "number":
+        return plain[tokens[first - 2].at :]
     words = 0
     while first and words < WORDS and (tokens[first - 1].kind == "word" or tokens[first - 1].text == "."):
         first -= 1

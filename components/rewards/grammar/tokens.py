@@ -30,7 +30,7 @@ _DECIMALS = r"(?![0-9])(?:\.[0-9]+)?"
 _GROUPED = rf"[1-9][0-9]{{0,2}}(?:(?P<sep>{_SPACE}|{_COMMA}|'%s)[0-9]{{3}}(?:(?P=sep)[0-9]{{3}})*){_DECIMALS}"
 _LAKH = rf"[1-9][0-9]?(?:,[0-9]{{2}})+,[0-9]{{3}}{_DECIMALS}"
 _DOTS = r"(?P<dots>[1-9][0-9]{0,2}(?:(?:\.[0-9]{3}){2,}(?:,[0-9]+)?|(?:\.[0-9]{3})+,[0-9]+)(?![0-9]))"
-_REPEATING = r"[0-9]*\.[0-9]*\\(?:overline|bar)\s*\{[0-9]+\}"
+_REPEATING = r"[0-9]*\.[0-9]*\\(?:overline|bar|dot)\s*\{[0-9]+\}|[0-9]+\.\([0-9]+\)"
 _PLAIN = rf"{_REPEATING}|[0-9]+(?:\.[0-9]+)?|\.[0-9]+"
 _CONTINENTAL = r"(?P<dots>(?:[1-9][0-9]{0,2}(?:\.[0-9]{3})+(?![0-9])|[0-9]+)(?:,[0-9]+)?)"
 BASE_NAMES = (
@@ -78,6 +78,7 @@ _ALSO_UNITS = frozenset(("min", "sec", "max"))
 NAMED_BY_LETTERS = ("angle", "triangle")
 CONSTANTS = {"pi": "pi", "infty": "infinity", "infinity": "infinity", "inf": "infinity", "oo": "infinity"}
 _SEPARATORS = ("and", "or")
+_ORDINAL = frozenset(("st", "nd", "rd", "th"))
 _SYMBOL_WORDS = re.compile(r"[A-Za-z]{3}")
 
 
@@ -136,7 +137,7 @@ def _plain_digits(value: str, dots: bool) -> str:
     """``1234.5e3``, whatever separated thousands; what repeats stands in brackets."""
     if dots:
         return value.replace(".", "").replace(",", ".")
-    plain, _, repeated = value.partition("\\overline" if "overline" in value else "\\bar")
+    plain, repeated = (*re.split(r"\\[a-z]+|(?=\()", value, maxsplit=1), "")[:2]
     digits = re.sub(r"[^0-9.eE+-]", "", plain)
     return f"{digits}({re.sub('[^0-9]', '', repeated)})" if repeated else digits
 
@@ -171,13 +172,13 @@ def _is_word(run: str, at: int, last: Token | None, spaced: bool, letters: bool,
     unit = known_unit(run) is not None
     if last is not None and last.text in NAMED_BY_LETTERS:
         return False
-    if unit and last is not None and last.text == "/" and not spaced and _word_before(text, last.at):
+    if unit and last is not None and last.text == "/" and not spaced and (len(run) > 2 or _word_before(text, last.at)):
         return True
     if len(run) == 1:
         degrees = last is not None and last.text == "°" and run in "CFK"
         unlikely = run in _CAPITALS or (letters and (not spaced or run in _VARIABLES))
         return degrees or (behind and unit and not unlikely) or (run in "aAI" and _in_prose(text, at))
-    if (behind and unit) or "'" in run:
+    if (behind and unit) or "'" in run or (run in _ORDINAL and last is not None and last.kind == "number"):
         return True
     if last is not None and not spaced and (behind or last.kind in ("letter", "name")):
         return False

@@ -8,9 +8,10 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import get_args
 
 from components.files import write_jsonl
-from tests.benchmarks.audit.holes import all_holes
+from tests.benchmarks.audit.holes import Half, all_holes
 from tests.benchmarks.audit.planting import real, reasons
 from tests.benchmarks.lines import provenance
 from tests.benchmarks.measured_code import Code
@@ -44,7 +45,7 @@ def main() -> int:
             )
     if options.out:
         write_jsonl(options.out, [row | provenance(code) for row in rows])
-    for half in ("design", "held_out"):
+    for half in get_args(Half):
         found_by = [row["found_by"] for row in rows if row["half"] == half]
         print(f"{half}: {sum(found is not None for found in found_by)} of {len(found_by)} found")
     against = {} if options.planted_only else {kind: real(kind) for kind in wanted}

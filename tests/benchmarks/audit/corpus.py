@@ -13,7 +13,7 @@ Row = tuple[str, str, str]
 
 
 def numbers(stream: random.Random) -> Iterator[Row]:
-    """Sums, differences, products, word problems; one answer in six is a decimal or a fraction."""
+    """Sums, differences, products, word problems; one answer in six is a decimal or a fraction, two are 0."""
     for i in range(120):
         one, two = stream.randint(11, 4000), stream.randint(2, 900)
         few, many = stream.randint(3, 19), stream.randint(12, 99)
@@ -26,6 +26,7 @@ def numbers(stream: random.Random) -> Iterator[Row]:
             (f"Which share of {many * 7 + 3} is {many}?", f"{many}/{many * 7 + 3}"),
         ][i % 6]
         yield question, answer, answer
+    yield from ((f"What is {same} - {same}?", "0", "0") for same in (57, 381))
 
 
 def expressions(stream: random.Random) -> Iterator[Row]:

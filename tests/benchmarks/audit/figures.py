@@ -9,7 +9,7 @@ from tests.benchmarks.section import Row
 from tests.benchmarks.spread import table
 
 FIGURES = ("holes", "found", "missed", "source")
-HALVES = ("design", "held_out")
+HALVES = ("design", "held_out", "other_author")
 
 
 def figures(rows: Sequence[Row]) -> dict[str, str]:
@@ -21,7 +21,13 @@ def figures(rows: Sequence[Row]) -> dict[str, str]:
     missed = [f"{row['hole']} (`{row['answers']}`)" for row in rows if row["found_by"] is None]
     return {
         "holes": table(
-            ["answers", "found, of those that the probes were designed with", "found, of those held out"], lines
+            [
+                "answers",
+                "found, of those that the probes were designed with",
+                "of those held out",
+                "of another author's",
+            ],
+            lines,
         ),
         "found": " and ".join(f"{_share(rows, half)} ({half.replace('_', ' ')})" for half in HALVES),
         "missed": "; ".join(missed) or "none",
@@ -31,4 +37,4 @@ def figures(rows: Sequence[Row]) -> dict[str, str]:
 
 def _share(rows: Sequence[Row], half: str, kind: str | None = None) -> str:
     found = [row["found_by"] is not None for row in rows if row["half"] == half and kind in (None, row["answers"])]
-    return f"{sum(found)} of {len(found)}"
+    return f"{sum(found)} of {len(found)}" if found else "-"

@@ -2,6 +2,7 @@
 
 Half of them, ``held_out``, played no part in the making of the audit's probes; most of those are what public graders do
 or did (Math-Verify, verl, the graders of MATH and of Qwen2.5-Math, TinyZero), or what issues of such projects report.
+Those of `other_author` are by somebody who had read neither the probes nor these holes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from components.types import Prompt
 
-Half = Literal["design", "held_out"]
+Half = Literal["design", "held_out", "other_author"]
 Effect = Literal["accepts", "refuses", "hangs"]
 
 
@@ -27,13 +28,13 @@ class Hole(NamedTuple):
 
 def all_holes() -> dict[str, tuple[Hole, ...]]:
     """By the kind of the answers of the verifier in which they are planted."""
-    from tests.benchmarks.audit import expressions, numbers, programs, texts
+    from tests.benchmarks.audit import expressions, numbers, other_author, programs, texts
 
     return {
-        "number": numbers.HOLES,
-        "expression": expressions.HOLES,
-        "text": texts.TEXT,
-        "choice": texts.CHOICE,
+        "number": numbers.HOLES + other_author.NUMBERS,
+        "expression": expressions.HOLES + other_author.EXPRESSIONS,
+        "text": texts.TEXT + other_author.TEXTS,
+        "choice": texts.CHOICE + other_author.CHOICES,
         "json": texts.JSON,
         "calculation": texts.CALCULATION,
         "code": programs.HOLES,
