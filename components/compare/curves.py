@@ -53,7 +53,8 @@ def completions_of(entry: Entry) -> dict[int, int]:
     for record in entry.run.records or ():
         if "groups_sampled" not in record.signals:
             return {}
-        total += round(record.signals["groups_sampled"]) * entry.run.settings.rollout.group_size
+        whole = record.signals["groups_sampled"] * entry.run.settings.rollout.group_size
+        total += round(record.signals.get("completions_sampled", whole))  # fewer where groups were not completed
         found[record.step] = total
     return found
 
