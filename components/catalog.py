@@ -112,26 +112,36 @@ def imported(entry: PythonEntry, of: type[D]) -> D:
     """The declaration that ``target`` names. Executes the module.
 
     Raises:
-        InputError: it cannot be imported, or the attribute is missing or is something else.
+        InputError: as `attribute`, or it is something else.
     """
-    place = locate(entry)
-    check_code(entry, place)
-    _add_working_directory()
-    try:
-        found = getattr(importlib.import_module(place.module), place.attribute)
-    except (Exception, SystemExit) as error:
-        raise InputError(
-            f"cannot import {entry.target}: {type(error).__name__}: {error}",
-            where=place.top,
-            how=f"see that `python -c 'from {place.module} import {place.attribute}'` works in this folder",
-        ) from error
+    found = attribute(entry)
     if not isinstance(found, of):
+        place = locate(entry)
         raise InputError(
             f"{entry.target} is a {type(found).__name__}, not a {of.__name__}",
             where=place.top,
             how=f"declare it: {place.attribute} = {of.__name__}(...), as docs/extend.md shows",
         )
     return found
+
+
+def attribute(entry: PythonEntry) -> Any:
+    """What ``target`` names, whatever it is. Executes the module.
+
+    Raises:
+        InputError: it cannot be imported, or the attribute is missing.
+    """
+    place = locate(entry)
+    check_code(entry, place)
+    _add_working_directory()
+    try:
+        return getattr(importlib.import_module(place.module), place.attribute)
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"cannot import {entry.target}: {type(error).__name__}: {error}",
+            where=place.top,
+            how=f"see that `python -c 'from {place.module} import {place.attribute}'` works in this folder",
+        ) from error
 
 
 def _add_working_directory() -> None:

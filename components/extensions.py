@@ -1,7 +1,8 @@
 """Tries every ``kind: python`` entry of a configuration before anything runs, in a process of its own.
 
-``python -m components.extensions < params.yaml``: imports each entry except verifiers, validates its settings and tries
-the contract of its registry. A verifier is imported only by its fenced worker, which the first stage starts.
+``python -m components.extensions < params.yaml``: imports each entry except verifiers and reward functions, validates
+its settings and tries the contract of its registry. A verifier is imported only by its fenced worker, which the first
+stage starts; reward functions by one that is started here.
 """
 
 from __future__ import annotations
@@ -19,14 +20,18 @@ from components.config import Settings, dump
 from components.config.advantages import PythonAdvantage
 from components.config.evaluation import PythonSuite
 from components.config.extensions import PythonEntry, python_entries
+from components.config.functions import FunctionSet, RewardFunction
 from components.config.load import validate
 from components.config.ratios import PythonRatio
+from components.config.reward import RewardSettings
 from components.config.scheduling import PythonSchedule
 from components.config.sinks import PythonSink
 from components.config.sources import PythonSource
 from components.config.targets import check_code, locate
 from components.config.verifiers import PythonVerifier
 from components.errors import EvenkeelError, InputError
+from components.rewards.sandbox import Sandbox
+from components.types import Prompt
 
 SECONDS = 120.0
 
@@ -66,12 +71,23 @@ def problems(settings: Settings) -> list[str]:
             _try(entry)
         except EvenkeelError as error:
             found.append(f"{'.'.join(path)}: {error}")
+    if not found and settings.reward.functions:
+        try:
+            _start(settings.reward)
+        except EvenkeelError as error:
+            found.append(f"reward.functions: {error}")
     if not found and isinstance(settings.objective.ratio, PythonRatio):
         try:
             _check_correction(settings)
         except EvenkeelError as error:
             found.append(f"objective.ratio: {error}")
     return found
+
+
+def _start(reward: RewardSettings) -> None:
+    """Start a worker process, which imports the functions and looks at the arguments that they take."""
+    with Sandbox(FunctionSet(functions=reward.functions), reward.sandbox) as sandbox:
+        sandbox.values([(name, Prompt("", "", "", ""), ()) for name in [*reward.functions][:1]])
 
 
 def _check_correction(settings: Settings) -> None:
@@ -81,7 +97,7 @@ def _check_correction(settings: Settings) -> None:
 
 
 def _try(entry: PythonEntry) -> None:
-    if isinstance(entry, PythonVerifier):
+    if isinstance(entry, PythonVerifier | RewardFunction):
         check_code(entry, locate(entry))
     else:
         _catalogs()[type(entry)].choose(entry)

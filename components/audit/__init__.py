@@ -7,6 +7,7 @@ measured before anything is trained on its word.
 - `hacks` — what a policy without a clue could write; `HACKS` maps a name to it
 - `grammar` — right answers, wrong ones and slow ones, made from the reference for each kind of answer
 - `reference` — what a reference answer is, read without a verifier
+- `functions` — what functions of the reward pay for wrong answers
 - `measure` — how the probes were judged: rates with Wilson intervals, repeats, the second verifier
 - `verdict` — may anything be trained with this verifier?
 - `page` — all of it as a page to read

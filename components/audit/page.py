@@ -12,6 +12,8 @@ from components.config import Settings
 from components.pages import render_page
 
 TEMPLATE = Path(__file__).with_name("page.jinja")
+SHOWN = ("outbids", "prefers", "failed", "unstable")
+"""Of functions only the sorts are shown of which something of this was found."""
 
 
 def render(audit: Mapping[str, Any], settings: Settings) -> str:
@@ -19,6 +21,7 @@ def render(audit: Mapping[str, Any], settings: Settings) -> str:
     return render_page(
         TEMPLATE,
         audit=audit,
+        functions=[one for one in audit["functions"] if any(one[key] for key in SHOWN)],
         verifier=_as_yaml(settings.reward.verifier.model_dump(mode="json")),
         second=_as_yaml(settings.audit.second.model_dump(mode="json")) if settings.audit.second else None,
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from components.audit.functions import Payment, findings, remarks
 from components.audit.measure import Audit, Kind
 from components.config.audit import AuditSettings
 
@@ -12,17 +13,19 @@ SHOWN = 60
 """Characters of each text in a reason."""
 
 
-def judge_audit(audit: Audit, limits: AuditSettings) -> dict[str, Any]:
-    """The content of `audit.json`: verdict, every reason against the verifier, and the figures.
+def judge_audit(audit: Audit, limits: AuditSettings, functions: Sequence[Payment] = ()) -> dict[str, Any]:
+    """The content of `audit.json`: verdict, every reason against the verifier or a function, and the figures.
 
     ``false_positive`` and ``false_negative`` count prompts, those of which a wrong answer was accepted or a right one
     refused; a kind counts its probes. Limits: the upper bound of the first, the observed rate of the second, and the
     observed rate of every kind of which two or more were judged wrongly.
     """
     reasons = [*_false_positives(audit, limits), *_false_negatives(audit, limits), *_unstable(audit)]
+    reasons += findings(functions, limits.max_false_positive)
     return {
         "verdict": "fail" if reasons else "pass",
         "reasons": reasons,
+        "remarks": [*remarks(functions)],
         "prompts": audit.prompts,
         "false_positive": audit.false_positive.to_dict(),
         "false_negative": audit.false_negative.to_dict(),
@@ -30,6 +33,7 @@ def judge_audit(audit: Audit, limits: AuditSettings) -> dict[str, Any]:
         "unstable": audit.unstable,
         "unscorable": audit.unscorable,
         "kinds": [kind.to_dict() for kind in audit.kinds],
+        "functions": [one.to_dict() for one in functions],
         "limits": {
             "max_false_positive": limits.max_false_positive,
             "max_false_negative": limits.max_false_negative,

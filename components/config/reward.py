@@ -8,9 +8,13 @@ from pydantic import Field, model_validator
 
 from components.config.base import Section
 from components.config.consistency import Consistency
+from components.config.functions import Functions
 from components.config.runners import CodeVerifier
 from components.config.sandbox import SandboxSettings
 from components.config.verifiers import ExactVerifier, Verifier
+
+BUILT_IN = ("accuracy", "consistency", "kl", "overlong")
+"""Parts of the reward that functions cannot be named after, besides those of the verifier."""
 
 
 class SoftOverlong(Section):
@@ -35,6 +39,9 @@ class RewardSettings(Section):
         None, description="Reward part `consistency`: does the answer follow from the thinking? (CORA, 2606.14691)"
     )
     soft_overlong: SoftOverlong | None = None
+    functions: Functions = Field(
+        default_factory=dict, description="Parts of the reward by name: plain functions with TRL's signature."
+    )
     weights: dict[str, Annotated[float, Field(ge=0)]] = Field(
         default_factory=dict,
         description="What one unit of a part is worth, `accuracy` included; 1 unless given. A part of weight 0 is only "
@@ -49,11 +56,22 @@ class RewardSettings(Section):
     def names(self) -> tuple[str, ...]:
         """Every part of the reward that these settings produce, ``accuracy`` first."""
         optional = {"consistency": self.consistency, "overlong": self.soft_overlong}
-        return ("accuracy", *self.verifier.parts, *(name for name, part in optional.items() if part is not None))
+        given = (name for name, part in optional.items() if part is not None)
+        return ("accuracy", *self.verifier.parts, *given, *self.functions)
 
     def weight(self, name: str) -> float:
         """What one unit of the part ``name`` is worth."""
-        return self.weights.get(name, 1.0)
+        return self.functions[name].weight if name in self.functions else self.weights.get(name, 1.0)
+
+    @model_validator(mode="after")
+    def _names_are_one_part_each(self) -> RewardSettings:
+        taken = (*BUILT_IN, *self.verifier.parts)
+        for name in self.functions:
+            if name in taken or name.endswith("_missing"):
+                raise ValueError(f"functions.{name}: choose another name; {', '.join(taken)} and *_missing are taken")
+            if name in self.weights:
+                raise ValueError(f"weights.{name}: set functions.{name}.weight instead")
+        return self
 
     @model_validator(mode="after")
     def _weights_fit_the_parts(self) -> RewardSettings:

@@ -9,6 +9,7 @@ from pydantic import Field
 from components.config.answers import AnswerKind, JsonVerifier, MathVerifier, MultipleChoiceVerifier
 from components.config.base import Section
 from components.config.extensions import PythonEntry
+from components.config.functions import Conversational
 from components.config.reasoning_gym import ReasoningGymVerifier
 from components.config.runners import ClassifierVerifier, CodeVerifier
 
@@ -79,7 +80,8 @@ class CountdownVerifier(Section):
 
 
 class PythonVerifier(PythonEntry):
-    """A `VerifierEntry` of `components.rewards` from outside the project, behind the same fence as all others."""
+    """A `VerifierEntry` of `components.rewards` or a plain function from outside the project, behind the same fence as
+    all others."""
 
     group: ClassVar[str] = "evenkeel.verifiers"
 
@@ -92,6 +94,7 @@ class PythonVerifier(PythonEntry):
     rewards: tuple[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], ...] = Field(
         (), description="Names of the reward parts besides the accuracy that it gives every completion."
     )
+    conversational: Conversational = False
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -1,11 +1,16 @@
-"""A verifier from outside the project: its code is imported in the fenced worker process only."""
+"""A verifier from outside the project, a class or a plain function: its code is imported in the fenced worker process
+only."""
 
 from __future__ import annotations
 
-from components.catalog import Catalog
+from collections.abc import Callable
+from typing import Any
+
+from components.catalog import Catalog, attribute
 from components.config.verifiers import PythonVerifier
 from components.errors import EvenkeelError
-from components.rewards.base import Judgement, Verifier, VerifierEntry
+from components.rewards.base import Judgement, Refused, Verifier, VerifierEntry
+from components.rewards.functions import PlainFunction, is_plain
 from components.types import Prompt
 
 OUTSIDE: Catalog[VerifierEntry] = Catalog(VerifierEntry, {})
@@ -22,6 +27,10 @@ class OutsideVerifier(Verifier):
         self._verifier: Verifier | None = None
 
     def prepare(self) -> None:
+        found = attribute(self._settings)
+        if is_plain(found) and not isinstance(found, VerifierEntry):
+            self._verifier = FunctionVerifier(self._settings, found)
+            return
         chosen = OUTSIDE.choose(self._settings)
         built = chosen.entry.call(**{"marker": self.marker, **chosen.settings.model_dump()})
         if not isinstance(built, Verifier):
@@ -44,3 +53,22 @@ class OutsideVerifier(Verifier):
         if found.parts.keys() != set(self._settings.parts):
             raise ValueError(f"it gives the parts {sorted(found.parts)}, and `rewards` names {self._settings.parts}")
         return found
+
+
+class FunctionVerifier(Verifier):
+    """The accuracy is what a plain function says of one completion by itself."""
+
+    def __init__(self, settings: PythonVerifier, function: Callable[..., Any]) -> None:
+        self._target = settings.target
+        self._function = PlainFunction(function, settings, token_ids=False)
+
+    def accuracy(self, prompt: Prompt, text: str) -> float:
+        (value,) = self._function(prompt, [text])
+        if value is None:
+            raise Refused(f"{self._target} returned None")
+        if not 0 <= value <= 1:
+            raise ValueError(
+                f"{self._target} returned {value:g}, and an accuracy is in [0, 1]: scale it, or make it a part of the "
+                "reward in reward.functions"
+            )
+        return value

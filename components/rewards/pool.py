@@ -17,6 +17,8 @@ from components.working import Work, working
 Reply = dict[str, Any]
 AHEAD = 32
 """Requests that a worker holds at most. It answers one before it looks at the next."""
+REPLIES = ({"accuracy", "parts", "metrics"}, {"values"}, {"unscorable"})
+"""The keys of a reply: a verdict, what a function says of a group, or the reason why there is neither."""
 NO_VERDICT = "crash: the verifier's process wrote what is no verdict"
 
 
@@ -159,8 +161,4 @@ def parse(line: bytes) -> Reply | None:
         reply = json.loads(line)
     except ValueError:
         return None
-    return (
-        reply
-        if isinstance(reply, dict) and ({"accuracy", "parts", "metrics"} <= reply.keys() or "unscorable" in reply)
-        else None
-    )
+    return reply if isinstance(reply, dict) and any(keys <= reply.keys() for keys in REPLIES) else None

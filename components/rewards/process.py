@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import subprocess
@@ -65,7 +66,8 @@ class WorkerProcess:
     def failure(self) -> EvenkeelError:
         """Why it has not started; ends it."""
         self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+        said = self._errors.read().decode(errors="replace").strip()
+        said = re.split(r"\n(?=\S)", said)[-1]  # further lines of an error begin with white space
         self.kill()
         return EvenkeelError(
             f"the verifier's worker process did not start: {said or self.exit_description()}",

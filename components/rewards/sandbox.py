@@ -13,14 +13,14 @@ from components.config.runners import ClassifierVerifier
 from components.config.sandbox import SandboxSettings
 from components.rewards.pool import Pool
 from components.rewards.process import WORKER
-from components.types import Prompt, Score
+from components.types import Completion, Prompt, Score
 
 
 class Sandbox:
     """Judges texts in worker processes, which are started at first use and replaced when they had to be killed.
 
     Args:
-        verifier: settings of one of `components.rewards.VERIFIERS`.
+        verifier: settings of one of `components.rewards.VERIFIERS`, or a `FunctionSet`.
         model: what that verifier has learned, where it is one that learns.
 
     Raises:
@@ -62,10 +62,34 @@ class Sandbox:
         replies = self._pool.ask([encode({"prompt": prompt.to_dict(), "text": text}) for prompt, text in items])
         return [to_score(reply) for reply in replies]
 
+    def values(self, calls: Sequence[tuple[str, Prompt, Sequence[Completion]]]) -> list[list[float | None] | str]:
+        """What the functions of these names say of groups, a value per completion; of a call that failed the reason.
+
+        Raises:
+            EvenkeelError: a worker process did not start.
+        """
+        replies = self._pool.ask([to_request(*call) for call in calls])
+        return [
+            reply["values"] if "values" in reply else named(name, reply["unscorable"])
+            for (name, *_), reply in zip(calls, replies, strict=True)
+        ]
+
 
 def encode(message: dict[str, Any]) -> bytes:
     """One JSON line. ASCII only, so that no text can break the line protocol."""
     return json.dumps(message).encode() + b"\n"
+
+
+def to_request(name: str, prompt: Prompt, completions: Sequence[Completion]) -> bytes:
+    """The call of a function."""
+    texts, ids = [one.text for one in completions], [one.token_ids for one in completions]
+    return encode({"name": name, "prompt": prompt.to_dict(), "texts": texts, "ids": ids})
+
+
+def named(name: str, reason: str) -> str:
+    """A reason that says which function has failed; its code still comes first."""
+    code, _, rest = reason.partition(": ")
+    return f"{code}: reward.functions.{name}: {rest}"
 
 
 def to_score(reply: dict[str, Any]) -> Score:

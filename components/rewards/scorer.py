@@ -1,4 +1,5 @@
-"""Scores groups of completions: the sandboxed verifier, the consistency of answer and thinking, and shaping."""
+"""Scores groups of completions: the sandboxed verifier, the consistency of answer and thinking, functions from outside,
+and shaping."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Self
 
+from components.config.functions import FunctionSet
 from components.config.reward import RewardSettings
 from components.rewards.consistency import read_model
 from components.rewards.process import WORKER
@@ -21,7 +23,8 @@ MISSING = "consistency_missing"
 
 
 class Scorer:
-    """Holds the verifier's process, and one for the consistency part; use it as a context manager to end them.
+    """Holds the verifier's processes, and others for the consistency part and for functions from outside; use it as a
+    context manager to end them.
 
     Args:
         model: the file with the weights of the embedded consistency classifier, where the settings ask for it.
@@ -36,13 +39,14 @@ class Scorer:
         self._consistency = None
         if (part := settings.consistency) is not None:
             self._consistency = Sandbox(part, part.sandbox, command, read_model(part, model))
+        self._functions = Sandbox(FunctionSet(functions=settings.functions), settings.sandbox, command)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         with ExitStack() as stack:
-            for sandbox in (self._verifier, self._consistency):
+            for sandbox in (self._verifier, self._consistency, self._functions):
                 if sandbox is not None:
                     stack.callback(sandbox.close)
 
@@ -55,11 +59,15 @@ class Scorer:
         texts = [(prompt, completion.text) for prompt, completions in items for completion in completions]
         verdicts = iter(self._verifier.judge(texts))
         consistent = iter(self._consistency.judge(texts)) if self._consistency else None
+        names = tuple(self._settings.functions)
+        values = iter(self._functions.values([(name, *item) for item in items for name in names]) if names else ())
         groups = []
         for _, completions in items:
             scores = [next(verdicts) for _ in completions]
             if consistent is not None:
-                scores = with_consistency(scores, [next(consistent).accuracy for _ in completions])
+                scores = with_part(scores, "consistency", [next(consistent).accuracy for _ in completions])
+            for name in names:
+                scores = with_part(scores, name, next(values))
             groups.append(tuple(self._shape(*pair) for pair in zip(scores, completions, strict=True)))
         return groups
 
@@ -82,21 +90,24 @@ class Scorer:
         )
 
 
-def with_consistency(scores: Sequence[Score], consistent: Sequence[float | None]) -> list[Score]:
-    """The scores of one group with the part ``consistency``.
+def with_part(scores: Sequence[Score], name: str, values: Sequence[float | None] | str) -> list[Score]:
+    """The scores of one group with a further part.
 
-    A consistency that could not be judged (None) leaves the accuracy what it is. The part then takes the mean of the
-    group's others, so that it pushes that completion neither up nor down, and the metric `MISSING` counts it.
+    A value that there is none of (None) leaves the accuracy what it is. The part then takes the mean of the group's
+    others, so that it pushes that completion neither up nor down, and the metric ``<name>_missing`` counts it. A reason
+    in place of the values makes the group unscorable.
     """
-    known = [value for value in consistent if value is not None]
+    if isinstance(values, str):
+        return [score if score.accuracy is None else Score(None, unscorable=values) for score in scores]
+    known = [value for value in values if value is not None]
     neutral = fmean(known) if known else 0.0
     return [
         score
         if score.accuracy is None
         else replace(
             score,
-            parts={**score.parts, "consistency": neutral if value is None else value},
-            metrics={**score.metrics, MISSING: float(value is None)},
+            parts={**score.parts, name: neutral if value is None else value},
+            metrics={**score.metrics, f"{name}_missing": float(value is None)},
         )
-        for score, value in zip(scores, consistent, strict=True)
+        for score, value in zip(scores, values, strict=True)
     ]

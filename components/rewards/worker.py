@@ -16,17 +16,19 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from components.config.consistency import Consistency
+from components.config.functions import FunctionSet
 from components.config.sandbox import SandboxSettings
 from components.config.verifiers import Verifier as VerifierSettings
 from components.rewards import build_verifier, fence
 from components.rewards.base import Judgement, Refused, Verifier
+from components.rewards.functions import RewardFunctions
 from components.types import Prompt
 
 Message = dict[str, Any]
 REASON_CHARS = 300
 
 
-def serve(build: Callable[[Message], Verifier]) -> None:
+def serve(build: Callable[[Message], Verifier | RewardFunctions]) -> None:
     """Answer requests until the parent closes the pipe. ``build`` makes the verifier from its settings."""
     replies = os.dup(sys.stdout.fileno())
     null = os.open(os.devnull, os.O_WRONLY)
@@ -45,10 +47,12 @@ def serve(build: Callable[[Message], Verifier]) -> None:
         _send(replies, reply)
 
 
-def judge(verifier: Verifier, line: bytes) -> Message:
-    """The reply to one request; an exception of any kind is a reason, not an end."""
+def judge(verifier: Verifier | RewardFunctions, line: bytes) -> Message:
+    """The reply to one request, a text or a group for a function; an exception of any kind is a reason, not an end."""
     try:
         request = json.loads(line)
+        if isinstance(verifier, RewardFunctions):
+            return {"values": verifier.values(prompt=Prompt(**request.pop("prompt")), **request)}
         judgement = verifier.judge(Prompt(**request["prompt"]), request["text"])
         accuracy, parts, metrics = float(judgement.accuracy), _floats(judgement.parts), _floats(judgement.metrics)
     except MemoryError:
@@ -86,10 +90,10 @@ def _send(handle: int, message: Message) -> None:
         data = data[os.write(handle, data) :]
 
 
-def _from_settings(settings: Message) -> Verifier:
+def _from_settings(settings: Message) -> Verifier | RewardFunctions:
     model = settings.pop("model", None)
-    chosen: Any = TypeAdapter(VerifierSettings | Consistency).validate_python(settings)
-    return build_verifier(chosen, model)
+    chosen: Any = TypeAdapter(VerifierSettings | Consistency | FunctionSet).validate_python(settings)
+    return RewardFunctions(chosen.functions) if isinstance(chosen, FunctionSet) else build_verifier(chosen, model)
 
 
 if __name__ == "__main__":

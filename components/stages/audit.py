@@ -1,14 +1,16 @@
-"""Stage `audit`: what the verifier makes of answers that are known to be right or wrong."""
+"""Stage `audit`: what the verifier and the reward functions make of answers that are known to be right or wrong."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 
+from components.audit.functions import measure_functions
 from components.audit.measure import measure, timing
 from components.audit.page import render
 from components.audit.probes import make_probes
 from components.audit.verdict import judge_audit
 from components.config import Settings
+from components.config.functions import FunctionSet
 from components.data.prompts import read_prompts, subset
 from components.files import write_json, write_text
 from components.layout import Layout
@@ -27,6 +29,7 @@ def run(settings: Settings, layout: Layout) -> None:
     prompts = [prompt for split in ("train", "dev", "test") for prompt in read_prompts(layout.split(split))]
     prompts = subset(prompts, chosen.prompts, derive(settings.seed, "audit"))
     section, limits = settings.reward.verifier, settings.reward.sandbox
+    functions = FunctionSet(functions=settings.reward.functions)
     probes = make_probes(build_verifier(section), prompts, section.answers)
     seconds = limits.timeout if section.answers == "code" else min(limits.timeout, chosen.quick_seconds)
     quick = limits.model_copy(update={"timeout": seconds})
@@ -37,10 +40,11 @@ def run(settings: Settings, layout: Layout) -> None:
             probes, lambda: Sandbox(section, limits), chosen.repeats, second, lambda: Sandbox(section, quick)
         )
         bar.advance(2, "judged")
+        paid = measure_functions(probes, settings.reward, lambda: Sandbox(functions, limits))
         usual = [probe for probe in probes if not probe.quick]
         times = timing(usual, stack.enter_context(Sandbox(section, limits)))
         bar.advance(3, f"{times['per_second']:.0f} a second")
-    result = judge_audit(audit, chosen)
+    result = judge_audit(audit, chosen, paid)
     write_json(layout.audit_timing, times)
     write_text(layout.audit_page, render(result, settings))
     write_json(layout.audit, result)

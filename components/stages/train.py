@@ -78,7 +78,11 @@ def check_audit(settings: Settings, layout: Layout) -> str:
         NoCandidate: the audit failed and the settings give no reason to go on.
     """
     audit = read_json(layout.audit, how="run the audit stage first")
-    refusal = "the verifier failed its audit", layout.audit_page, "choose another verifier, or fix reward.verifier"
+    refusal = (
+        "the verifier failed its audit",
+        layout.audit_page,
+        "fix what the reasons name, or choose another",
+    )
     return "" if audit["verdict"] == "pass" else overridden("audit", settings.audit.override, audit, *refusal)
 
 

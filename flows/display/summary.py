@@ -56,8 +56,8 @@ def show_audit(console: Console, layout: Layout) -> None:
     facts.add_row("page", field(layout.audit_page))
     console.print(facts, highlight=False, soft_wrap=True)
     console.print(Text(f"verdict {audit['verdict']}", RESULT_STYLES[audit["verdict"]]))
-    for reason in audit["reasons"]:
-        console.print(field(f"  - {reason}"), soft_wrap=True)
+    for line in (*audit["reasons"], *(f"noted: {remark}" for remark in audit["remarks"])):
+        console.print(field(f"  - {line}"), soft_wrap=True)
 
 
 def show_candidate(console: Console, digest: str, report: Path, decided: PromotionRecord | None, config: Path) -> None:

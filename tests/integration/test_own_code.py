@@ -22,6 +22,7 @@ OWN = (
     "data.source={kind: python, target: 'extensions.sums:SOURCE', settings: {rows: 1200}}",
     "reward.verifier={kind: python, target: 'extensions.answers:VERIFIER', rewards: [brief]}",
     "reward.weights={brief: 0.1}",
+    "reward.functions={politeness: {target: 'extensions.manners:polite', weight: 0.1, conversational: true}}",
     "objective.ratio={kind: python, target: 'extensions.hinge:RATIO', settings: {slope: 0.05}}",
     "objective.advantage={kind: python, target: 'extensions.pairwise:ADVANTAGE'}",
     "objective.correction=null",
@@ -80,6 +81,7 @@ def test_a_line_of_code_from_outside_comes_to_its_report(tmp_path: Path, monkeyp
     assert json.loads((tmp_path / "out/train.json").read_text())["steps"] == 4
     signals = json.loads((tmp_path / "out/train/records.jsonl").read_text().splitlines()[-1])["signals"]
     assert 0 < signals["schedule_coverage"] < 1 and "part_brief" in signals
+    assert signals["part_politeness"] == 0
     (tmp_path / "extensions/hinge.py").write_text(files["extensions/hinge.py"] + "\n# other code\n", encoding="utf-8")
     refused = run(tmp_path, "train")
     assert refused.returncode == 2 and "the code of extensions.hinge:RATIO has changed" in refused.stderr

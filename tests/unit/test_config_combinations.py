@@ -209,9 +209,21 @@ ADVANTAGE = [
     ),
     pytest.param(
         {**objective(advantage={"kind": "gdpo"}), "reward": {"weights": {"accuracy": 2.0}}},
-        ["reward.weights of accuracy", "objective.advantage.kind gdpo", "objective.advantage.weights", "2601.05242"],
+        ["reward.weights.accuracy", "objective.advantage.kind gdpo", "objective.advantage.weights", "2601.05242"],
         {"reward": {"weights": {"accuracy": 1.0}}, **objective(advantage={"weights": {"accuracy": 2.0}})},
         id="gdpo and a scaled reward",
+    ),
+    pytest.param(
+        {**objective(advantage={"kind": "gdpo"}), "reward": {"functions": {"brief": {"target": "m:f", "weight": 0.2}}}},
+        ["reward.functions.brief.weight cancels", "objective.advantage.weights"],
+        {"reward": {"functions": {"brief": {"weight": -1.0}}}, **objective(advantage={"weights": {"brief": 0.2}})},
+        id="gdpo and a scaled function",
+    ),
+    pytest.param(
+        {**objective(advantage={"kind": "maxrl"}), "reward": {"functions": {"brief": {"target": "m:f", "weight": -1}}}},
+        ["objective.advantage.kind maxrl", "reward.functions.brief.weight"],
+        {"reward": {"functions": {"brief": {"weight": 1}}}},
+        id="maxrl and a penalty",
     ),
     pytest.param(
         objective(advantage={"kind": "gdpo", "weights": {"style": 1.0}}),

@@ -33,11 +33,11 @@ from components.evaluation.suites import suites
 from components.extensions import check_extensions, problems
 from components.objectives.advantages import ADVANTAGES
 from components.objectives.ratios import RATIOS
-from components.rewards import build_verifier
+from components.rewards import Scorer, build_verifier
 from components.rewards.sandbox import Sandbox
 from components.scheduling import OUTSIDE, DifficultyPools, Uniform
 from components.scheduling.entry import contract
-from components.types import Prompt
+from components.types import Completion, Prompt
 from tests.code_graph import ROOT
 
 PAGE = (ROOT / "docs/extend.md").read_text(encoding="utf-8")
@@ -49,6 +49,11 @@ ALL = (
     "objective.advantage={kind: python, target: 'extensions.pairwise:ADVANTAGE'}",
     "schedule={kind: python, target: 'extensions.newest:SCHEDULE'}",
     "data.source={kind: python, target: 'extensions.sums:SOURCE'}",
+)
+
+FUNCTIONS = (
+    "reward.functions={brevity: {target: 'extensions.manners:brevity', weight: 0.2, settings: {limit: 400}}, "
+    "politeness: {target: 'extensions.manners:polite', weight: 0.1, conversational: true}}"
 )
 
 
@@ -139,7 +144,25 @@ def test_a_ratio_against_the_sampler_is_refused_next_to_a_correction(folder: Pat
 
 
 def test_every_example_of_the_page_is_accepted(folder: Path) -> None:
-    assert problems(settings(*ALL)) == []
+    assert problems(settings(*ALL, FUNCTIONS)) == []
+
+
+def test_the_reward_functions_of_the_page_say_what_the_page_says(folder: Path) -> None:
+    prompt, other = Prompt("p", "6*7=", "42", "#42", task="arithmetic"), Prompt("q", "Thanks?", "42", "#42")
+    texts = [Completion((), (), "stop", text) for text in ("#42", "#41, thank you")]
+    with Scorer(settings(FUNCTIONS, "reward.soft_overlong=null").reward) as scorer:
+        first, second = scorer.score_groups([(prompt, texts), (other, texts)])
+    assert [score.parts["politeness"] for score in (*first, *second)] == [0, 0, 0, 0.1]
+    assert first[0].parts["brevity"] == pytest.approx(0.2 * (1 - 3 / 400))
+    section = PythonVerifier(kind="python", target="extensions.manners:correct")
+    with Sandbox(section, SandboxSettings(workers=1)) as sandbox:
+        assert [score.accuracy for score in sandbox.judge([(prompt, text.text) for text in texts])] == [1, 0]
+
+
+def test_a_function_that_cannot_be_called_is_a_problem_before_anything_runs(folder: Path) -> None:
+    changed(folder, "manners", "answer: list[str])", "trainer_state: Any)")
+    (found,) = problems(settings("reward.functions={right: {target: 'extensions.manners:correct'}}"))
+    assert "reward.functions: " in found and "it needs trainer_state" in found
 
 
 @pytest.mark.parametrize("check", [["check"], ["format", "--check"]], ids=["lint", "format"])
@@ -227,12 +250,14 @@ def test_the_labels_of_a_source_are_trusted_by_the_digest_of_its_code(folder: Pa
 
 
 def test_the_digest_of_the_code_is_part_of_the_resolved_settings_and_holds_its_module_only(folder: Path) -> None:
-    pinned = pin_inputs(settings(*ALL))
+    pinned = pin_inputs(settings(*ALL, FUNCTIONS))
     digests = {path[-1]: entry.sha256 for path, entry in python_entries(pinned)}
-    assert set(digests) == {"source", "schedule", "verifier", "advantage", "ratio"} and None not in digests.values()
+    named = {"source", "schedule", "verifier", "advantage", "ratio", "brevity", "politeness"}
+    assert set(digests) == named and None not in digests.values()
     changed(folder, "hinge", "A hinge:", "The hinge:")
-    again = {path[-1]: entry.sha256 for path, entry in python_entries(pin_inputs(settings(*ALL)))}
-    assert {name for name in again if again[name] != digests[name]} == {"ratio"}
+    changed(folder, "manners", "Two parts", "The two parts")
+    again = {path[-1]: entry.sha256 for path, entry in python_entries(pin_inputs(settings(*ALL, FUNCTIONS)))}
+    assert {name for name in again if again[name] != digests[name]} == {"ratio", "brevity", "politeness"}
 
 
 def test_a_package_counts_as_a_whole(folder: Path) -> None:

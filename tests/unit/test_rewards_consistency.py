@@ -29,7 +29,7 @@ from components.rewards.consistency.features import FEATURES, features
 from components.rewards.consistency.nli import NliVerifier
 from components.rewards.consistency.reading import Case, Equation, equations, evaluate
 from components.rewards.pair_classifier import find_label
-from components.rewards.scorer import MISSING, with_consistency
+from components.rewards.scorer import MISSING, with_part
 from components.tasks import TASKS
 from components.types import Completion, Prompt, Score
 
@@ -264,7 +264,7 @@ def test_consistency_is_a_part_of_its_own_from_a_fenced_process(tmp_path, traine
     ],
 )
 def test_a_consistency_that_cannot_be_judged_takes_the_mean_of_the_group_and_is_counted(consistent, parts, missing):
-    found = with_consistency([Score(1.0) for _ in consistent], consistent)
+    found = with_part([Score(1.0) for _ in consistent], "consistency", consistent)
     assert [score.parts["consistency"] for score in found] == parts
     assert [score.metrics[MISSING] for score in found] == missing
     assert [score.accuracy for score in found] == [1.0] * len(parts)
@@ -272,7 +272,7 @@ def test_a_consistency_that_cannot_be_judged_takes_the_mean_of_the_group_and_is_
 
 def test_a_completion_that_the_verifier_could_not_judge_stays_unscorable():
     lost = Score(None, unscorable="timeout")
-    assert with_consistency([lost, Score(1.0)], [0.3, 0.7])[0] is lost
+    assert with_part([lost, Score(1.0)], "consistency", [0.3, 0.7])[0] is lost
 
 
 def test_a_failing_classifier_costs_the_part_and_not_the_accuracy(tmp_path, trained, monkeypatch):

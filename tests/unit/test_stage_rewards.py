@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.config import Settings, load
+from components.config import Settings, load, pin_inputs
 from components.files import read_json, read_jsonl, write_json
 from components.layout import Layout
 from components.stages import run_stage
@@ -80,3 +80,38 @@ def test_p4ir_rewards_overlap_and_only_measures_distances(tmp_path):
     assert {f"part_{name}" for name in parts} | {f"metric_{name}" for name in metrics} <= signals.keys()
     assert signals["reward"] == pytest.approx(sum(signals[f"part_{name}"] for name in parts))
     assert read_json(layout.consistency) == {"model": None}
+
+
+OWN = """
+def brief(completions, of, **columns):
+    return [-len(text) / of for text in completions]
+
+
+def named(completion_ids, completions, family):
+    assert len(completion_ids) == len(completions) == len(family)
+    return [1.0 if text.isdigit() else None for text in completions]
+"""
+
+
+def test_functions_from_outside_are_parts_of_every_step_and_of_the_evaluation(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(OWN, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    functions = (
+        "reward.functions={brief: {target: 'mine:brief', settings: {of: 100}}, "
+        "digits: {target: 'mine:named', weight: -1}}"
+    )
+    advantage = "objective.advantage={kind: gdpo, weights: {brief: 0.5}}"
+    overrides = ["data.source.rows=200", *MICRO, functions, advantage, "reward.soft_overlong=null"]
+    layout = line(tmp_path, pin_inputs(load(ROOT / "configs/demo.yaml", overrides)))
+    signals, trained = figures(layout)
+    assert -0.06 < signals["part_brief"] < 0 and -1 <= signals["part_digits"] <= 0
+    assert 0 <= signals["metric_digits_missing"] <= 1
+    assert signals["shaping"] == pytest.approx(signals["part_brief"] + signals["part_digits"])
+    assert set(trained["parts"]) == {"brief", "digits"}
+    assert read_json(layout.audit)["verdict"] == "pass"
+    assert {row["function"] for row in read_json(layout.audit)["functions"]} == {"brief", "digits", "all together"}
+    (tmp_path / "mine.py").write_text(OWN.replace("-len", "len"), encoding="utf-8")
+    changed = pin_inputs(load(ROOT / "configs/demo.yaml", overrides))
+    before = read_json(layout.state / "train" / "identity.json")
+    run_stage("train", changed, layout)
+    assert read_json(layout.state / "train" / "identity.json") != before

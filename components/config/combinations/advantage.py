@@ -57,6 +57,7 @@ def negative_rewards(s: Sections) -> Iterator[str]:
     negative = {
         "reward.soft_overlong": s.reward.soft_overlong is not None and s.reward.weight("overlong") > 0,
         "objective.kl.kind k1_reward": isinstance(s.objective.kl, KlReward),
+        **{f"reward.functions.{name}.weight": one.weight < 0 for name, one in s.reward.functions.items()},
     }
     for name in (name for name, found in negative.items() if found):
         yield (
@@ -80,10 +81,12 @@ def scales_that_cancel(s: Sections) -> Iterator[str]:
                 "by itself (2606.14691): another scale cancels, and 0 removes it; set objective.advantage.beta instead"
             )
     if isinstance(advantage, GdpoAdvantage):
-        if scaled := sorted(name for name, weight in weights.items() if weight not in (0.0, 1.0)):
+        functions = {f"reward.functions.{name}.weight": one.weight for name, one in s.reward.functions.items()}
+        given = {f"reward.weights.{name}": weight for name, weight in weights.items()} | functions
+        if scaled := sorted(name for name, weight in given.items() if abs(weight) not in (0.0, 1.0)):
             yield (
-                f"reward.weights of {', '.join(scaled)} cancels in objective.advantage.kind gdpo, which normalises "
-                "every part by itself (2601.05242); set objective.advantage.weights instead"
+                f"{', '.join(scaled)} cancels in objective.advantage.kind gdpo, which normalises every part by itself "
+                "(2601.05242); set objective.advantage.weights instead"
             )
         if unknown := sorted(advantage.weights.keys() - set(s.reward.names)):
             yield (
