@@ -12,6 +12,7 @@ import hashlib
 import io
 import logging
 import threading
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -36,6 +37,10 @@ KEYS = {
 }
 PATIENCE = TransferSettings(connect_timeout=2, read_timeout=2, attempts=5, deadline=8)
 """What a server on the same machine deserves."""
+CHECKSUMS = {
+    "SHA256": lambda body: hashlib.sha256(body).digest(),
+    "CRC32": lambda body: zlib.crc32(body).to_bytes(4),
+}
 
 
 class Strict:
@@ -44,7 +49,7 @@ class Strict:
     def __init__(self, app: Any) -> None:
         self._app, self._one_at_a_time = app, threading.Lock()
         self.ignores: set[str] = set()
-        """Of `if-none-match`, `if-match`, `checksums` and `metadata`, what this server does not know."""
+        """Of `if-none-match`, `if-match`, `checksums` (or one of `CHECKSUMS`) and `metadata`, what it does not know."""
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         length = int(environ.get("CONTENT_LENGTH") or 0)
@@ -52,9 +57,14 @@ class Strict:
         environ["wsgi.input"] = io.BytesIO(body)
         if len(body) != length:
             return _refuse(start_response, "IncompleteBody")
-        claimed = environ.get("HTTP_X_AMZ_CHECKSUM_SHA256")
-        if claimed and "checksums" not in self.ignores and claimed != _sha256(body):
-            return _refuse(start_response, "BadDigest")
+        for name, digest in CHECKSUMS.items():
+            claimed = environ.get(f"HTTP_X_AMZ_CHECKSUM_{name}")
+            if (
+                claimed
+                and not self.ignores & {"checksums", name}
+                and claimed != base64.b64encode(digest(body)).decode()
+            ):
+                return _refuse(start_response, "BadDigest")
         for header in self.ignores & {"if-none-match", "if-match"}:
             if environ["REQUEST_METHOD"] == "PUT":
                 environ.pop(f"HTTP_{header.upper().replace('-', '_')}", None)
@@ -68,10 +78,6 @@ class Strict:
             except KeyError:  # moto does not look whether there is such an upload
                 return _refuse(start_response, "NoSuchUpload")
         return self._app(environ, start_response)  # type: ignore[no-any-return]
-
-
-def _sha256(body: bytes) -> str:
-    return base64.b64encode(hashlib.sha256(body).digest()).decode()
 
 
 def _refuse(start_response: Any, code: str) -> list[bytes]:

@@ -78,7 +78,7 @@ class Sender:
         stamp = (found.st_ino, found.st_size, found.st_mtime_ns)
         known = self._digested.get(path)
         if known is None or known[0] != stamp:
-            known = self._digested[path] = stamp, digest_file(path)
+            known = self._digested[path] = stamp, digest_file(path, self.bucket.transfer.part_size)
         return known[1]
 
 

@@ -2,7 +2,7 @@
 
 moto keeps objects in memory and reads all of one for every range, so it would be what is measured. This one keeps files
 and knows what a client of one bucket needs: objects with metadata and conditions, ranges, multipart uploads. It
-compares sha256 checksums. In a process of its own, so that its memory and time are not the client's.
+compares checksums, SHA-256 and CRC-32. In a process of its own, so that its memory and time are not the client's.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import shutil
 import socket
 import sys
 import threading
+import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
@@ -23,6 +24,19 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 BLOCK = 2**20
 LOCK = threading.Lock()
+
+
+class Crc32:
+    value = 0
+
+    def update(self, data: bytes) -> None:
+        self.value = zlib.crc32(data, self.value)
+
+    def digest(self) -> bytes:
+        return self.value.to_bytes(4)
+
+
+SUMS = {"x-amz-checksum-sha256": hashlib.sha256, "x-amz-checksum-crc32": Crc32}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -67,15 +81,15 @@ class Handler(BaseHTTPRequestHandler):
 
     def take(self, path: Path) -> str | None:
         """The body into a file; its ETag, or None where it does not have its checksum."""
-        left, claimed = int(self.headers["Content-Length"]), self.headers.get("x-amz-checksum-sha256")
-        digest, temporary = hashlib.sha256(), path.with_name(secrets.token_hex(8))
+        left, temporary = int(self.headers["Content-Length"]), path.with_name(secrets.token_hex(8))
+        sums = {name: kind() for name, kind in SUMS.items() if name in self.headers}
         with temporary.open("wb") as file:
             while left and (block := self.rfile.read(min(BLOCK, left))):
                 file.write(block)
-                if claimed:
-                    digest.update(block)
+                for each in sums.values():
+                    each.update(block)
                 left -= len(block)
-        if left or (claimed and claimed != base64.b64encode(digest.digest()).decode()):
+        if left or any(self.headers[name] != base64.b64encode(each.digest()).decode() for name, each in sums.items()):
             temporary.unlink()
             return None
         os.replace(temporary, path)

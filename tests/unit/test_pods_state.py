@@ -305,11 +305,11 @@ def test_a_checkpoint_that_goes_while_it_is_read_gives_way_to_the_newer_one(depo
     checkpoint(folder, 1, saved=[1])
     original, calls = parcels.digest_file, []
 
-    def overtaken(path: Path) -> object:
+    def overtaken(path: Path, part_size: int) -> object:
         if not calls:
             calls.append(1)
             checkpoint(folder, 2, saved=[2])
-        return original(path)
+        return original(path, part_size)
 
     monkeypatch.setattr(parcels, "digest_file", overtaken)
     assert first.put()

@@ -8,7 +8,10 @@ import signal
 import subprocess
 import sys
 import traceback
+import zlib
 from collections.abc import Iterator
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from uuid import uuid4
 
@@ -21,6 +24,8 @@ from components.files import dump_json, sha256_bytes, sha256_file, sha256_tree
 from components.registry import Store, Unavailable, open_store
 from components.registry.s3 import probe
 from components.registry.s3.bucket import Bucket
+from components.registry.s3.moving import BLOCK, Blocks
+from components.registry.s3.uploads import digest_file
 from tests.code_graph import ROOT
 from tests.s3_faults import Fault, FaultyProxy
 from tests.s3_server import BUCKET, KEYS, S3Server
@@ -261,20 +266,49 @@ def test_a_folder_with_a_name_that_could_not_be_fetched_is_not_stored(store, s3_
 # --- interrupted
 
 
-def test_a_file_that_changes_while_it_is_sent_is_refused(settings, store, proxy, source):
-    store.keys("")
+def written_at(offset: int, path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(b"changed")
+
+
+CHANGES = {
+    "another content": partial(written_at, 11 * 2**20),
+    "longer": partial(written_at, 12 * 2**20),
+    "a part longer": partial(written_at, 15 * 2**20),
+    "a part shorter": lambda path: os.truncate(path, 10 * 2**20),
+    "removed": Path.unlink,
+}
+
+
+@pytest.mark.parametrize("change", slow_but(list(CHANGES), "another content", "a part shorter"))
+def test_a_file_that_changes_while_it_is_sent_is_refused(settings, store, s3_server, prefix, proxy, source, change):
     proxied = open_store(settings.model_copy(update={"endpoint_url": proxy.url}))
-
-    def change() -> None:
-        with (source / "weights").open("r+b") as file:
-            file.seek(11 * 2**20)
-            file.write(b"changed")
-
-    before = sha256_tree(source)
-    proxy.faults = [Fault("500", "HEAD", sha256_file(source / "weights"), meanwhile=change)]
-    with pytest.raises(InputError, match="changed while it was stored"):
+    before, weights = sha256_tree(source), source / "weights"
+    blob = f"blobs/{sha256_file(weights)}"
+    proxy.faults = [Fault("500", "HEAD", blob, meanwhile=lambda: CHANGES[change](weights))]
+    with pytest.raises(InputError, match="cannot read" if change == "removed" else "changed while it was stored"):
         proxied.put_tree(source)
     assert not store.has_tree(before)
+    assert blob not in names(s3_server, prefix)
+
+
+@pytest.mark.parametrize("size", [0, 1, 5 * 2**20, 5 * 2**20 + 1, 12 * 2**20])
+def test_the_sums_of_a_file_are_those_of_the_parts_it_is_sent_in(tmp_path, size):
+    data, part = np.random.default_rng(0).bytes(size), 5 * 2**20 + 3
+    (tmp_path / "file").write_bytes(data)
+    found = digest_file(tmp_path / "file", part)
+    assert (found.sha256, found.size) == (sha256_bytes(data), size)
+    assert list(found.crc32s) == [zlib.crc32(data[start : start + part]) for start in range(0, size, part)]
+
+
+def test_a_part_is_sent_in_blocks_that_cost_less_than_their_way():
+    data = os.urandom(3 * BLOCK + 1)
+    part = Blocks(BytesIO(data))
+    blocks = list(iter(lambda: part.read(2**14), b""))
+    assert b"".join(blocks) == data and [len(block) for block in blocks] == [BLOCK, BLOCK, BLOCK, 1]
+    part.seek(0)
+    assert part.read() == data
 
 
 KILLS = [("PUT", "partNumber=3"), ("POST", "uploadId="), ("PUT", "/trees/"), ("PUT", "/blobs/[0-9a-f]* $")]
@@ -390,9 +424,14 @@ def test_without_the_right_to_delete_it_works_and_says_so(settings, proxy):
     assert "probe/" in probe.capabilities(Bucket(given)).left
 
 
-@pytest.mark.parametrize("name", slow_but(["config.json", "weights"], "config.json"))
-def test_where_checksums_are_ignored_what_was_sent_is_read_again(settings, store, s3_server, proxy, source, name):
-    s3_server.app.ignores = {"checksums"}
+SENT_WITH = [("config.json", "SHA256"), ("weights", "CRC32")]
+
+
+@pytest.mark.parametrize(("name", "ignored"), slow_but(SENT_WITH, SENT_WITH[1]))
+def test_where_one_kind_of_checksum_is_ignored_what_was_sent_is_read_again(
+    settings, store, s3_server, proxy, source, name, ignored
+):
+    s3_server.app.ignores = {ignored}
     proxied = open_store(settings.model_copy(update={"endpoint_url": proxy.url}))
     path = sha256_file(source / name)
     proxy.faults = [Fault("flipped upload", "PUT", f"{path}.*partNumber=2" if name == "weights" else path)]

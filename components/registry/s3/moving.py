@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -12,12 +12,18 @@ from s3transfer.manager import TransferConfig, TransferManager
 from components.config.registry import TransferSettings
 from components.registry.s3.retries import GivenUp, Retries, passing, word
 
+BLOCK = 2**17
+"""Bytes of a part that are sent in one call. One call for all of it would have to end within the connect timeout."""
+
+
+def checksum(crc32: int) -> str:
+    """A CRC-32 as S3 writes it."""
+    return base64.b64encode(crc32.to_bytes(4)).decode()
+
 
 def prepared(client: Any, transfer: TransferSettings) -> Any:
     """A client for transfers: its requests are repeated."""
-    events = client.meta.events
-    events.register("needs-retry.s3", Repeating(Retries(transfer.attempts, transfer.deadline)))
-    events.register("before-parameter-build.s3.UploadPart", _digested)
+    client.meta.events.register("needs-retry.s3", Repeating(Retries(transfer.attempts, transfer.deadline)))
     return client
 
 
@@ -31,9 +37,10 @@ def manager(client: Any, transfer: TransferSettings) -> TransferManager:
         max_in_memory_upload_chunks=transfer.concurrency,
         max_in_memory_download_chunks=transfer.concurrency,
         num_download_attempts=transfer.attempts,
-        io_chunksize=2**20,
+        io_chunksize=transfer.part_size,  # threads that hand over less wait for each other more than for the server
+        max_io_queue_size=transfer.concurrency,
     )
-    return TransferManager(client, config)
+    return TransferManager(Summed(client), config)
 
 
 class Repeating:
@@ -62,7 +69,41 @@ class Repeating:
         return 0.0
 
 
-def _digested(params: dict[str, Any], **_: Any) -> None:
-    """The part's checksum in a header. botocore would send it after the body, which not every server understands."""
-    params["ChecksumSHA256"] = base64.b64encode(hashlib.sha256(params["Body"].read()).digest()).decode()
-    params["Body"].seek(0)
+class Blocks:
+    """A part of a file, in larger blocks than http.client asks for (16 KB, which take longer to read than to send)."""
+
+    def __init__(self, part: Any) -> None:
+        self._part = part
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._part, name)
+
+    def read(self, size: int = -1) -> bytes:
+        return self._part.read(max(size, BLOCK) if size > 0 else None)  # type: ignore[no-any-return]
+
+
+class Summed:
+    """A client that sends the parts of files with checksums that are known before."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.files: dict[str, tuple[Sequence[int], Exception]] = {}
+        """Key -> CRC-32 of each part, and what is raised where there are more parts, or fewer."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def upload_part(self, *, Key: str, PartNumber: int, Body: Any, **given: Any) -> Any:
+        """In a header: botocore would send a checksum after the body, which not every server understands."""
+        sums, changed = self.files[Key]
+        if PartNumber > len(sums):
+            raise changed
+        given |= {"Body": Blocks(Body), "ChecksumCRC32": checksum(sums[PartNumber - 1])}
+        return self._client.upload_part(Key=Key, PartNumber=PartNumber, **given)
+
+    def complete_multipart_upload(self, *, Key: str, MultipartUpload: Any, **given: Any) -> Any:
+        """Unless the file has got shorter."""
+        sums, changed = self.files[Key]
+        if len(MultipartUpload["Parts"]) < len(sums):
+            raise changed
+        return self._client.complete_multipart_upload(Key=Key, MultipartUpload=MultipartUpload, **given)

@@ -8,13 +8,15 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from botocore.exceptions import ClientError
 
 from components.errors import EvenkeelError, InputError
 from components.registry.base import Conflict
+from components.registry.s3 import moving
 from components.registry.s3.bucket import Bucket, checksum
 from components.registry.s3.objects import UNKNOWN, Objects
 from components.registry.s3.retries import DAMAGED, code_of
@@ -113,12 +115,18 @@ def _writes(write: Callable[[], object]) -> bool:
 
 
 def _checks(bucket: Bucket, key: str) -> bool:
-    """Whether it refuses content that does not have its checksum."""
+    """Whether it refuses content that does not have its checksum, be it that of small files or that of parts."""
+    sha256, crc32 = (
+        {"ChecksumSHA256": checksum(hashlib.sha256(b"2").digest())},
+        {"ChecksumCRC32": moving.checksum(zlib.crc32(b"2"))},
+    )
+    return all(_refuses(bucket, key, wrong) for wrong in (sha256, crc32))
 
+
+def _refuses(bucket: Bucket, key: str, wrong: Mapping[str, str]) -> bool:
     def send() -> bool:
-        wrong = checksum(hashlib.sha256(b"2").digest())
         try:
-            bucket.client.put_object(Bucket=bucket.name, Key=bucket.prefix + key, Body=b"1", ChecksumSHA256=wrong)
+            bucket.client.put_object(Bucket=bucket.name, Key=bucket.prefix + key, Body=b"1", **wrong)
         except ClientError as error:
             if code_of(error) in (*DAMAGED, "InvalidDigest", "InvalidRequest"):
                 return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -31,7 +32,9 @@ def put_tree(bucket: Bucket, directory: Path, *, read_back: bool) -> str:
     """Store a folder, its manifest last; returns its digest. While files are sent the next ones are digested."""
     paths = list(manifest(directory, lambda _: "0" * 64))
     check_names(paths, directory)
-    digested = in_order(digest_file, [directory / path for path in paths], AHEAD)
+    digested = in_order(
+        partial(digest_file, part_size=bucket.transfer.part_size), [directory / path for path in paths], AHEAD
+    )
     stored = put_blobs(bucket, digested, read_back=lambda _: read_back)
     files = {path: file.sha256 for path, file in zip(paths, stored, strict=True)}
     data = dump_json(files).encode()

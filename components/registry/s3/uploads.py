@@ -1,27 +1,31 @@
 """Files into the bucket, as `blobs/<sha256>`.
 
-A small one goes in one request, a large one in parts, which boto3's transfer manager sends; all with a sha256, which
-the server compares with what has arrived. A blob appears when all its parts are there. After a process was killed,
-files that are there are not sent again; one that was cut off is, and its parts stay until a lifecycle rule removes
-them.
+A small one goes in one request with its sha256, a large one in parts with their CRC-32, which boto3's transfer manager
+sends. Both are computed in one pass, before; the server compares what has arrived with them, and so refuses what has
+changed since. A blob appears when all its parts are there. After a process was killed, files that are there are not
+sent again; one that was cut off is, and its parts stay until a lifecycle rule removes them.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from io import BytesIO, FileIO
+from io import BytesIO
 from pathlib import Path
 
 from s3transfer.manager import TransferManager
+from s3transfer.utils import ChunksizeAdjuster
 
 from components.errors import EvenkeelError, InputError
-from components.files import os_errors, sha256_file
+from components.files import os_errors, sha256_bytes
+from components.opening import open_regular
 from components.registry.base import Unavailable
 from components.registry.s3.bucket import BLOBS, Bucket, checksum
-from components.registry.s3.downloads import TRIES, blob_digest
+from components.registry.s3.downloads import BLOCK, TRIES, blob_digest
 from components.registry.s3.workers import in_order
 
 SMALL = 2**16
@@ -37,32 +41,27 @@ class Digested:
     path: Path
     size: int
     sha256: str
+    crc32s: tuple[int, ...]
+    """Of each part."""
 
     @property
     def changed(self) -> InputError:
         return InputError("the checkpoint changed while it was stored", where=self.path, how="let its writer finish")
 
 
-class Source(FileIO):
-    """A digested file, read once from its beginning. The end of one that has changed since is not given out."""
-
-    def __init__(self, file: Digested) -> None:
-        super().__init__(file.path)
-        self._file, self._digest = file, hashlib.sha256()
-
-    def read(self, size: int | None = -1) -> bytes:
-        data = super().read(size) or b""
-        self._digest.update(data)
-        ends = not data or self.tell() >= self._file.size
-        if ends and self._digest.hexdigest() != self._file.sha256:
-            raise self._file.changed
-        return data
-
-
-def digest_file(path: Path) -> Digested:
-    with os_errors("read", path):
-        size = path.stat().st_size
-    return Digested(path, size, sha256_file(path))
+def digest_file(path: Path, part_size: int) -> Digested:
+    """Read a file once: its digest, and the sums of the parts that it is going to be sent in."""
+    digest, crc32s, size = hashlib.sha256(), list[int](), 0
+    buffer = memoryview(bytearray(BLOCK))
+    with os_errors("read", path), open_regular(path) as file:
+        part = ChunksizeAdjuster().adjust_chunksize(part_size, os.fstat(file.fileno()).st_size)
+        while count := file.readinto(buffer[: part - size % part]):
+            if size % part == 0:
+                crc32s.append(0)
+            crc32s[-1] = zlib.crc32(buffer[:count], crc32s[-1])
+            digest.update(buffer[:count])
+            size += count
+    return Digested(path, size, digest.hexdigest(), tuple(crc32s))
 
 
 def put_blobs(bucket: Bucket, files: Iterable[Digested], read_back: Callable[[Digested], bool]) -> list[Digested]:
@@ -134,14 +133,21 @@ def _put(bucket: Bucket, manager: TransferManager, file: Digested) -> bool:
 def _send(bucket: Bucket, manager: TransferManager, file: Digested) -> bool:
     """Send a file; False where it has come to be there, or its parts are gone before they were all there."""
     key = BLOBS + file.sha256
-    with os_errors("read", file.path), Source(file) as source:
-        if file.size < bucket.transfer.part_size:
-            data = source.read()
-            return bucket.run(
-                "put_object", key, lambda: _put_at_once(bucket, file, data), {"PreconditionFailed": False}
-            )
-        start = partial(manager.upload, fileobj=source, extra_args={"ChecksumAlgorithm": "SHA256"})
-        return bucket.move("upload", key, start, dict.fromkeys(("NoSuchUpload", "InvalidPart"), False))
+    if file.size < bucket.transfer.part_size:
+        with os_errors("read", file.path):
+            data = file.path.read_bytes()
+        if sha256_bytes(data) != file.sha256:
+            raise file.changed
+        return bucket.run("put_object", key, lambda: _put_at_once(bucket, file, data), {"PreconditionFailed": False})
+    manager.client.files[bucket.prefix + key] = file.crc32s, file.changed
+    start = partial(manager.upload, str(file.path), extra_args={"ChecksumAlgorithm": "CRC32"})
+    try:
+        with os_errors("read", file.path):
+            return bucket.move("upload", key, start, dict.fromkeys(("NoSuchUpload", "InvalidPart"), False))
+    except Unavailable:
+        if digest_file(file.path, bucket.transfer.part_size) != file:
+            raise file.changed from None  # the server refused what does not have its checksum
+        raise
 
 
 def _put_at_once(bucket: Bucket, file: Digested, data: bytes) -> bool:

@@ -11,13 +11,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.benchmarks.growth.checkpoints import made, too_large
 from tests.benchmarks.growth.curve import PLAIN, Cost, Curve
-from tests.benchmarks.growth.measures import medians, peak, wall_s
+from tests.benchmarks.growth.measures import clocked, medians, peak
 from tests.benchmarks.section import Row
 from tests.code_graph import ROOT
 
@@ -47,72 +47,75 @@ def server(folder: Path) -> Iterator[int]:
 
 
 def measure(size: int, folder: Path) -> Row:
-    """Medians of three up to 100 MB, once above."""
+    """Medians of three; every other time ours is first."""
     if (row := too_large(size, folder)) is not None:
         return row
-    return medians([_once(size, folder) for _ in range(3 if size <= 100 else 1)])
+    return medians([_once(size, folder, ours_first=bool(number % 2)) for number in range(3)])
 
 
-def _once(size: int, folder: Path) -> Row:
-    """On the clock; the neighbours in turn, both with a connection that stands."""
+def _once(size: int, folder: Path, ours_first: bool) -> Row:
+    """Both with a connection that stands, and with nothing left to write of what was before."""
     import boto3
 
     from components.config.registry import RegistrySettings
     from components.registry import open_store
 
     os.environ.update(KEYS)
-    source = made(size, folder)
+    source, plain, row = made(size, folder), folder / "plain", dict[str, float]()
     with server(folder / "server") as port:
         address = f"http://127.0.0.1:{port}"
         settings = RegistrySettings(kind="s3", bucket=BUCKET, endpoint_url=address, cache=folder / "cache")
         store, client = open_store(settings), boto3.client("s3", endpoint_url=address)
-        store.put_if_absent("warm", b"")
-        client.upload_file(str(source / "config.json"), BUCKET, "warm")
-        (folder / "plain").mkdir()
+        plain.mkdir()
+        (plain / "warm").touch()
+        store.put_tree(plain)
+        client.upload_file(str(plain / "warm"), BUCKET, "warm")
         names = sorted(path.name for path in source.iterdir())
-
-        def uploaded() -> None:
-            for name in names:
-                client.upload_file(str(source / name), BUCKET, f"plain/{name}")
-
-        def downloaded() -> None:
-            for name in names:
-                client.download_file(BUCKET, f"plain/{name}", str(folder / "plain" / name))
-
-        up, down = wall_s(uploaded), wall_s(downloaded)
         digests: list[str] = []
-        with peak() as putting:
-            put = wall_s(lambda: digests.append(store.put_tree(source)))
-        with peak() as pulling:
-            pull = wall_s(lambda: store.tree(digests[0]))
-        verify = wall_s(lambda: store.tree(digests[0]))
-    for path in (source, folder / "plain", folder / "cache"):
+
+        def timed(name: str, call: Callable[[], object]) -> None:
+            os.sync()
+            took = clocked(call)
+            row[f"{name}_s"], row[f"{name}_cpu_s"] = took.wall, took.user + took.kernel
+
+        def by_boto3() -> None:
+            timed("upload", lambda: [client.upload_file(str(source / name), BUCKET, name) for name in names])
+            timed("download", lambda: [client.download_file(BUCKET, name, str(plain / name)) for name in names])
+
+        def by_us() -> None:
+            with peak() as putting:
+                timed("put", lambda: digests.append(store.put_tree(source)))
+            with peak() as pulling:
+                timed("pull", lambda: store.tree(digests[0]))
+            timed("verify", lambda: store.tree(digests[0]))
+            row.update(put_mb=putting.mb, pull_mb=pulling.mb)
+
+        for side in (by_us, by_boto3) if ours_first else (by_boto3, by_us):
+            side()
+    for path in (source, plain, folder / "cache"):
         shutil.rmtree(path)
-    return {
-        "upload_s": up,
-        "download_s": down,
-        "put_s": put,
-        "pull_s": pull,
-        "verify_s": verify,
-        "put_mb": putting.mb,
-        "pull_mb": pulling.mb,
-    }
+    return row
 
 
 SERVER = (
     "boto3's `upload_file` of the same files to the same server grows alike (the line above it): both share the "
     "connection, and the server, which writes files on this machine; which of them it is was not investigated"
 )
+UP, DOWN = "boto3's upload_file", "boto3's download_file"
 CURVE = Curve(
     "checkpoints", "bucket", (10, 100, 1000), 1, measure,
     (
-        Cost("upload_s", "boto3's upload_file", PLAIN),
+        Cost("upload_s", UP, PLAIN),
+        Cost("upload_cpu_s", "of that, processor"),
         Cost("put_s", "put", SERVER),
-        Cost("download_s", "boto3's download_file", PLAIN),
+        Cost("put_cpu_s", "of that, processor"),
+        Cost("download_s", DOWN, PLAIN),
+        Cost("download_cpu_s", "of that, processor"),
         Cost("pull_s", "pulled"),
+        Cost("pull_cpu_s", "of that, processor"),
         Cost("verify_s", "verified, once it was pulled"),
         Cost("put_mb", "putting: peak memory"),
         Cost("pull_mb", "pulling: peak memory"),
     ),
-    plain_tools=(("put_s", "upload_s", "boto3's upload_file"), ("pull_s", "download_s", "boto3's download_file")),
+    plain_tools=(("put_s", "upload_s", UP), ("pull_s", "download_s", DOWN)),
 )  # fmt: skip
