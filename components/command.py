@@ -20,6 +20,7 @@ from components.config.targets import check_code_of
 from components.config.training import RANKED
 from components.errors import EXIT_STOPPED, CorrectableError, EvenkeelError, InputError, MachineError, of_machine
 from components.health.check import check_rules
+from components.installed import check_installed
 from components.launch import LAUNCHERS, Job
 from components.layout import Layout
 from components.opening import check_working_folder
@@ -51,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 settings = load(options.config, options.overrides)
                 check_rules(settings.health.rules)
                 check_code_of(settings)
+                check_installed(Path())
             prepare_environment(settings)
             execute(options.stage, settings, layout)
             status = StageStatus(0)

@@ -20,6 +20,7 @@ from components.config.complaints import complaint
 from components.config.documents import Dumper, read
 from components.config.extensions import python_entries
 from components.config.root import Settings
+from components.config.shipped import PREFIX, PROJECT_CONFIGS, packaged
 from components.config.targets import check_code, locate
 from components.errors import InputError
 from components.files import os_errors, read_text, sha256_path
@@ -36,9 +37,7 @@ SHOWN = 80
 """Characters of an override that an error shows."""
 FILES = ("jsonl", "parquet", "file")
 """Kinds of sources and suites that are one file."""
-PROJECT_CONFIGS = Path(__file__).parents[2] / "configs"
-
-EXTENDED = "name a configuration file, by its path from the folder of this one"
+EXTENDED = "name a configuration file by its path from the folder of this one, or one of the package as evenkeel:NAME"
 MISSING = "correct the path in the configuration"
 EMBEDDING_FOLDER = (
     "put the Hugging Face folder of a sentence-embedding model there (config.json, model.safetensors, tokenizer.json; "
@@ -55,11 +54,13 @@ def load(path: Path, overrides: Sequence[str] = (), recipe: Path | None = None) 
     """Read ``path``, apply ``a.b=value`` overrides, fill in the health rules, validate.
 
     Args:
+        path: a file, or one of the package: `evenkeel:demo.yaml`.
         recipe: taken in place of the recipe that the file extends, or beneath everything where it extends none.
 
     Raises:
         InputError: missing or malformed file, unknown key, impossible value or degenerate combination.
     """
+    path = packaged(path) or path
     # Over the defaults, so that one key of a section with a `kind` can be changed without naming the kind again.
     tree = merge(Settings().model_dump(mode="json", exclude={"health": {"rules"}}), read_tree(path, recipe))
     for override in overrides:
@@ -88,13 +89,14 @@ def _read_extended(path: Path, recipe: Path | None, replaced: list[str], seen: t
         raise InputError("`extends` is a file name or a list of them", where=path, how="write extends: [demo.yaml]")
     merged: Tree = {}
     for base in bases:
-        if problem := _no_base(path.parent / base):
+        named = packaged(base) or path.parent / base
+        if problem := _no_base(named):
             raise InputError(f"`extends` names {base!r}, which {problem}", where=path, how=EXTENDED)
-        if recipe and Path(base).parent.name == "recipes":
+        if recipe and Path(base.removeprefix(PREFIX)).parent.name == "recipes":
             replaced.append(base)
             below = read_tree(recipe)
         else:
-            below = _read_extended(path.parent / base, recipe, replaced, (*seen, real))
+            below = _read_extended(named, recipe, replaced, (*seen, real))
         merged = merge(merged, below)
     return merge(merged, tree)
 

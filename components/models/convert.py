@@ -108,6 +108,7 @@ def dequantised(gguf: Path, header: Header) -> Policy:
         with quiet(), warnings.catch_warnings(action="ignore"), _bars_on_a_terminal(), _alone(gguf) as folder:
             options: dict[str, Any] = {"gguf_file": gguf.name, "local_files_only": True, "trust_remote_code": False}
             config = AutoConfig.from_pretrained(folder, **options)
+            _add_head_size(config, header)
             _check_size(config, gguf, header)
             model, report = AutoModelForCausalLM.from_pretrained(
                 folder,
@@ -146,6 +147,13 @@ def _as_if_never_quantised(model: PreTrainedModel) -> PreTrainedModel:
     model.is_quantized = False
     vars(model.config).pop("quantization_config", None)
     return model.eval()
+
+
+def _add_head_size(config: Any, header: Header) -> None:
+    """transformers does not read the size of a head, which it takes for that of the model its class is named after."""
+    size = header.metadata.get(f"{header.architecture}.attention.key_length")
+    if isinstance(size, int) and hasattr(config, "head_dim"):
+        config.head_dim = size
 
 
 def _check_size(config: Any, gguf: Path, header: Header) -> None:

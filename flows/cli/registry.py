@@ -16,6 +16,7 @@ from components.printing import printable
 from flows.cli.base import DEMO, AsJson, Config, app, console
 from flows.cli.deciding import registry_context
 from flows.display.output import field, print_json
+from flows.exporting.form import Form
 from flows.governance.registry import missing_registry
 
 Which = Annotated[str, typer.Argument(metavar="[champion|challenger|DIGEST]", help="Which one.")]
@@ -45,6 +46,7 @@ def show(
     page: Annotated[
         Path | None, typer.Option("--page", metavar="FILE", help="Write the report, with what is known since the run.")
     ] = None,
+    card: Annotated[Path | None, typer.Option("--card", metavar="FILE", help="Write the model card.")] = None,
     config: Config = DEMO,
 ) -> None:
     """One checkpoint: its origin, the gate's result, its approvals, and the next commands."""
@@ -59,6 +61,10 @@ def show(
         from flows.promoting.report import report_of
 
         write_text(page, report_of(context, found))
+    if card is not None:
+        from flows.exporting.card import card as card_of
+
+        write_text(card, card_of(context, found))
     if as_json:
         print_json(found.to_dict())
     else:
@@ -101,20 +107,35 @@ def pull(
 ) -> None:
     """Copy a checkpoint out of the registry, once its signature is verified, and for the champion that it was approved.
 
-    Exit code 2: it does not hold.
+    The copy has the bytes of the checkpoint and its digest; `evenkeel export` adds the model card. Exit code 2: it does
+    not hold.
     """
-    from components.registry import sound_history
-    from flows.governance.checkpoint import find_candidate
-    from flows.governance.policies import check_champion
-    from flows.governance.signers import verified
+    from flows.exporting.export import cleared
 
     context = registry_context(config)
-    if which == "champion":
-        check_champion(context, sound_history(context.store))
-    digest = find_candidate(context, which).digest
-    verified(context.project, context.store, digest)
+    digest, _ = cleared(context, which)
     context.store.fetch_tree(digest, to)
     print(f"{printable(to)}  sha256:{digest}")
+
+
+@app.command()
+def export(
+    which: Which = "champion",
+    form: Annotated[Form, typer.Option("--format", help="What other programs load.")] = Form.safetensors,
+    to: Annotated[Path, typer.Option("--to", help="A folder that is not there yet.")] = ...,  # type: ignore[assignment]
+    base: Annotated[
+        str, typer.Option("--base-model", metavar="NAME", help="The base model's name on a hub, for the model card.")
+    ] = "",
+    config: Config = DEMO,
+) -> None:
+    """Write a checkpoint with its model card (README.md) for other programs, once it is verified as by `pull`.
+
+    Exit code 2: it does not hold, or it cannot be had in this form.
+    """
+    from flows.exporting.export import export as write
+
+    digest = write(registry_context(config), which, to, form, base)
+    print(f"{printable(to)}  of sha256:{digest}")
 
 
 keys = typer.Typer(

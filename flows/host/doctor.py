@@ -21,6 +21,7 @@ from components.config.load import MODEL_FOLDER
 from components.config.policy import CheckpointModel
 from components.errors import EvenkeelError, InputError
 from components.files import read_text
+from components.installed import FOLDER
 from components.processes.environments import ENVIRONMENT, REBUILD, problem_of
 from components.processes.living import lives
 from components.processes.memory import GIB, HOW, available, largest_need, parameters_in
@@ -78,17 +79,27 @@ def memory() -> Check:
 
 def packages(project: Path) -> Check:
     """Requirements that are missing, then versions that differ from the tested set."""
-    declared = tomllib.loads(read_text(project / "pyproject.toml", how=FOREIGN))["project"]["dependencies"]
-    missing = [name for name in (Requirement(line).name for line in declared) if _installed(name) is None]
+    missing = [name for name in _declared(project) if _installed(name) is None]
+    fix = f"pip install -c constraints.txt {'evenkeel' if (project / FOLDER).is_dir() else '-e .'}"
     if missing:
-        return Check("packages", "fail", f"missing: {', '.join(missing)}", "pip install -c constraints.txt -e .")
+        return Check("packages", "fail", f"missing: {', '.join(missing)}", fix)
     pins = re.findall(r"^([\w.\-]+)==(\S+)", read_text(project / "constraints.txt", how=FOREIGN), re.MULTILINE)
     found = {name: _installed(name) for name, _ in pins}
     different = [f"{name} {found[name]}, tested {pin}" for name, pin in pins if not _same(found[name], pin)]
     if different:
         shown = "; ".join(different[:3]) + (f" and {len(different) - 3} more" if len(different) > 3 else "")
-        return Check("packages", "warn", shown, "pip install -c constraints.txt -e . gives the tested set")
+        return Check("packages", "warn", shown, f"{fix} gives the tested set")
     return Check("packages", "ok", f"as in constraints.txt ({len(pins)} pinned)")
+
+
+def _declared(project: Path) -> list[str]:
+    """What is required: of a checkout by its file, in a project of one's own by the installed package, extras apart."""
+    if (project / FOLDER).is_dir():
+        lines = importlib.metadata.requires("evenkeel") or []
+    else:
+        lines = tomllib.loads(read_text(project / "pyproject.toml", how=FOREIGN))["project"]["dependencies"]
+    needed = [Requirement(line) for line in lines]
+    return [one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})]
 
 
 def _installed(name: str) -> str | None:

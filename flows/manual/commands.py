@@ -8,7 +8,7 @@ from typing import Any
 
 import typer.main
 
-from components.config.load import PROJECT_CONFIGS
+from components.config.shipped import PROJECT_CONFIGS
 from flows.cli import app
 from flows.manual.outputs import OUTPUTS
 from flows.manual.table import table

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from components.config.canaries import RequiredCanary
 from components.config.promotion import Action
@@ -19,6 +19,9 @@ from flows.governance.comparison import comparison_key
 from flows.governance.policies import known_policies, problems
 from flows.governance.registry import RegistryContext, judge
 
+if TYPE_CHECKING:
+    from components.report import Run
+
 
 def report(context: RegistryContext, candidate: Candidate, judgement: Judgement) -> str:
     """HTML of the page for a person who decides; the same as long as evidence, policy and champion are the same.
@@ -26,9 +29,10 @@ def report(context: RegistryContext, candidate: Candidate, judgement: Judgement)
     Raises:
         InputError: the evidence is gone, damaged, or not what the page can be made of.
     """
-    present = champion(context.store)
-    reference = None if present is None or present.digest == candidate.digest else present.digest
-    return _page(context, candidate, judgement.to_dict(), judgement.policy_sha256, reference)
+    from components.report import render  # draws; loads what draws
+
+    reference = _reference(context, candidate)
+    return render(_run(context, candidate, judgement.to_dict(), judgement.policy_sha256, reference))
 
 
 def report_of(context: RegistryContext, found: CheckpointView) -> str:
@@ -39,13 +43,33 @@ def report_of(context: RegistryContext, found: CheckpointView) -> str:
     Raises:
         InputError: as `report`.
     """
-    if (made := found.decision) is None:
+    if found.decision is None:
         return report(context, found.candidate, judge(context, found.candidate, sound_history(context.store)))
+    from components.report import render
+
+    return render(run_of(context, found))
+
+
+def run_of(context: RegistryContext, found: CheckpointView) -> Run:
+    """The evidence of a candidate with what is known since. Nothing is evaluated.
+
+    Raises:
+        InputError: as `report`.
+    """
+    if (made := found.decision) is None:
+        judged = {"result": found.result, "checks": list(found.checks)}
+        return _run(context, found.candidate, judged, context.policy.sha256, _reference(context, found.candidate))
     problem = problems(context, sound_history(context.store)).get((found.stands_on or made).number, "")
     reference = None if made.previous == found.candidate.digest else made.previous
     candidate = replace(found.candidate, evidence=made.evidence or found.candidate.evidence)
     decided = _decided(found.stands_on or made, found.names, problem)
-    return _page(context, candidate, dict(made.gate), made.policy_sha256, reference, decided)
+    return _run(context, candidate, dict(made.gate), made.policy_sha256, reference, decided)
+
+
+def _reference(context: RegistryContext, candidate: Candidate) -> str | None:
+    """Digest of the present champion, where the candidate is another one."""
+    present = champion(context.store)
+    return None if present is None or present.digest == candidate.digest else present.digest
 
 
 def _decided(record: PromotionRecord, names: Collection[str], problem: str) -> dict[str, Any]:
@@ -53,24 +77,24 @@ def _decided(record: PromotionRecord, names: Collection[str], problem: str) -> d
     return {**fields, "present": "champion" in names, "problem": problem}
 
 
-def _page(
+def _run(
     context: RegistryContext,
     candidate: Candidate,
     gate: dict[str, Any],
     policy: str,
     reference: str | None,
     decided: dict[str, Any] | None = None,
-) -> str:
+) -> Run:
     """``gate`` is the gate's result, ``policy`` the digest of its policy, ``reference`` the digest of the champion that
     the candidate is compared with."""
-    from components.report import champion_of, load_evidence, render  # draws; loads what draws
+    from components.report import champion_of, load_evidence
 
     if candidate.evidence is None:
         raise InputError("the candidate has no evidence", where=candidate.digest, how="propose it again")
     found = None
     if reference is not None:
         found = champion_of(reference, _evidence(context.store, reference))
-    run = load_evidence(
+    return load_evidence(
         Layout(context.store.tree(candidate.evidence)),
         origin=candidate.run,
         decided=decided,
@@ -80,7 +104,6 @@ def _page(
         comparison=None if reference is None else _comparison(context.store, candidate, reference),
         champion=found,
     )
-    return render(run)
 
 
 def _required(context: RegistryContext, policy: str) -> dict[str, RequiredCanary] | None:

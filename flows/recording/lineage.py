@@ -48,7 +48,7 @@ def trace(workspace: Workspace) -> dict[str, Any]:
         "tree": workspace.snapshot.tree,
         "committed": committed(workspace.project, commit),
         "inputs": [{"path": one.path, "sha256": one.sha256, "kept_by": one.kept_by} for one in workspace.inputs],
-        "code_sha256": code_digest(root / "components"),
+        "code_sha256": code_digest(root / "components") if (root / "components").is_dir() else code_digest(),
         "packages_sha256": sha256_bytes(dump_json({**pinned, "python": platform.python_version()}).encode()),
         "checkpoint_sha256": sha256_tree(workspace.layout.train_checkpoint),
         "outputs": outputs(root),

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from components.config.load import PROJECT_CONFIGS
+from components.config.shipped import INSTALLED, PREFIX, PROJECT_CONFIGS, SHIPPED
 from components.errors import InputError
 
 AS_CONFIGURED = "as configured"
@@ -23,9 +23,13 @@ KINDS = {".jsonl": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
 
 
 def configurations() -> list[str]:
-    """The configurations of this project that can be run, relative to it."""
-    found = [*PROJECT_CONFIGS.glob("*.yaml"), *PROJECT_CONFIGS.glob("faults/*.yaml")]
-    return [path.relative_to(PROJECT_CONFIGS.parent).as_posix() for path in sorted(found)]
+    """The configurations that can be run: of this project, relative to it; and of the package, where that is
+    installed."""
+    shipped = sorted([*PROJECT_CONFIGS.glob("*.yaml"), *PROJECT_CONFIGS.glob("faults/*.yaml")])
+    if SHIPPED != INSTALLED:
+        return [path.relative_to(SHIPPED).as_posix() for path in shipped]
+    own = [path.as_posix() for path in sorted(Path("configs").glob("*.yaml"))]
+    return [*own, *(f"{PREFIX}{path.relative_to(PROJECT_CONFIGS).as_posix()}" for path in shipped)]
 
 
 def recipes() -> list[str]:

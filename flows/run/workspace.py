@@ -21,6 +21,7 @@ from components.errors import InputError
 from components.extensions import check_extensions
 from components.files import dump_json, os_errors, read_text, sha256_bytes, write_text
 from components.health.check import check_rules
+from components.installed import check_installed
 from components.layout import Layout
 from components.sinks import check_sinks
 from components.tasks.reasoning_gym import check_sources
@@ -210,6 +211,7 @@ def locate(
     if project.resolve() in Path.cwd().parents:
         how = f"cd {shlex.quote(str(project))}"
         raise InputError("a run begins in the top folder of its project", where=Path.cwd(), how=how)
+    check_installed(project)
     wanted = load(config, overrides, recipe)
     check_rules(wanted.health.rules)
     check_git_remote(project, wanted.record.git_remote)

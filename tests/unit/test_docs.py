@@ -10,8 +10,9 @@ import yaml
 from docs_pages import COMMANDS, PAGES, anchors, blocks, calls, is_setting, lines, links, options, problem, read, spans
 
 from components.config import Settings, load
-from components.config.load import PROJECT_CONFIGS, read_rules
+from components.config.load import read_rules
 from components.config.objective import ObjectiveSettings
+from components.config.shipped import PROJECT_CONFIGS, packaged
 from tests.code_graph import ROOT
 
 EXAMPLES = re.compile(r"(^|[/_])(mine|test_blank)\.(py|yaml)$")
@@ -89,7 +90,7 @@ def test_every_piece_of_a_configuration_is_valid(page: str, block: str, tmp_path
     tree = yaml.safe_load(block)
     if set(tree) <= {"extends", *Settings.model_fields} and not isinstance(tree.get("extends"), str):
         files = tree.get("extends", ["demo.yaml"])
-        own = {"extends": [str(PROJECT_CONFIGS / name) for name in files]}
+        own = {"extends": [str(packaged(name) or PROJECT_CONFIGS / name) for name in files]}
         (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**tree, **own}), encoding="utf-8")
         load(tmp_path / "mine.yaml")
     elif set(tree) <= {*(rules := read_rules(PROJECT_CONFIGS / "health/default.yaml"))}:

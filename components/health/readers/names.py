@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 from pydantic import Field, ValidationError, model_validator
 
 from components.config.base import Section
-from components.config.load import PROJECT_CONFIGS, read_tree
+from components.config.load import read_tree
+from components.config.shipped import PROJECT_CONFIGS
 from components.errors import InputError
 from components.health.readers.numbers import as_number
 from components.health.signals import PREFIXES, SIGNALS, find_signal

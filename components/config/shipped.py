@@ -1,0 +1,20 @@
+"""Files that come with the package: configurations, recipes, health rules, the pipeline, the tested set of packages.
+
+In a checkout they lie in its top folder; a wheel has them inside of this package (`setup.py`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+INSTALLED = Path(__file__).parents[1] / "shipped"
+SHIPPED = INSTALLED if INSTALLED.is_dir() else Path(__file__).parents[2]
+"""The folder around them."""
+PROJECT_CONFIGS = SHIPPED / "configs"
+PREFIX = "evenkeel:"
+
+
+def packaged(name: Path | str) -> Path | None:
+    """The file that ``evenkeel:demo.yaml`` names, inside of `PROJECT_CONFIGS`; None for any other path."""
+    text = str(name)
+    return PROJECT_CONFIGS / text.removeprefix(PREFIX) if text.startswith(PREFIX) else None

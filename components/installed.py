@@ -1,0 +1,84 @@
+"""A project that uses the installed package has digests of its code in place of the code: `package/<stage>`.
+
+DVC repeats the stages whose digest has changed, Git has them with every run, and what is installed is held against them
+before a run and by every stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from components.config.shipped import SHIPPED
+from components.errors import InputError
+from components.files import dump_json, read_text, sha256_bytes, sha256_file, write_text
+
+FOLDER = "package"
+CODE = "components"
+HEAD = "# The pipeline of the installed package, as `evenkeel update` writes it. package/STAGE: digest of its code.\n"
+UPDATE = "`evenkeel update` records what is installed, commit that; or install the version that constraints.txt has"
+
+
+@cache
+def pipeline() -> Mapping[str, dict[str, Any]]:
+    """The stages of the package's own `dvc.yaml`."""
+    found: dict[str, dict[str, Any]] = yaml.safe_load(read_text(SHIPPED / "dvc.yaml"))["stages"]
+    return found
+
+
+@cache
+def digests() -> Mapping[str, str]:
+    """Stage -> digest of the installed code that can change a byte of what it writes."""
+    return {stage: _digest(_code(entry)) for stage, entry in pipeline().items()}
+
+
+def _code(entry: Mapping[str, Any]) -> list[str]:
+    return [path for path in entry["deps"] if path.split("/")[0] == CODE]
+
+
+def _digest(paths: list[str]) -> str:
+    top = Path(__file__).parents[1]
+    found = {file for path in paths for file in ([top / path] if (top / path).is_file() else (top / path).rglob("*"))}
+    files = {file for file in found if file.is_file() and "__pycache__" not in file.parts}
+    return sha256_bytes(dump_json({file.relative_to(top).as_posix(): sha256_file(file) for file in files}).encode())
+
+
+def own_pipeline() -> str:
+    """The `dvc.yaml` of a project that uses the installed package."""
+    stages = {}
+    for stage, entry in pipeline().items():
+        outputs = [path for path in entry["deps"] if path.split("/")[0] != CODE]
+        stages[stage] = {**entry, "deps": [f"{FOLDER}/{stage}", *outputs]}
+    return HEAD + yaml.safe_dump({"stages": stages}, sort_keys=False, allow_unicode=True, width=120)
+
+
+def record(project: Path) -> list[str]:
+    """Write pipeline and digests into a project; returns the stages whose code was another before."""
+    changed = [stage for stage, digest in digests().items() if _recorded(project, stage) != digest]
+    write_text(project / "dvc.yaml", own_pipeline())
+    for stage in changed:
+        write_text(project / FOLDER / stage, f"{digests()[stage]}\n")
+    return changed
+
+
+def check_installed(folder: Path) -> None:
+    """Refuse to work in a project, or a workspace of one, whose record is of other code than is installed. A checkout,
+    which has the code itself, has no such record.
+
+    Raises:
+        InputError: with the stages whose code differs.
+    """
+    if not (folder / FOLDER).is_dir() or (folder / CODE).is_dir():
+        return
+    if other := [stage for stage, digest in digests().items() if _recorded(folder, stage) != digest]:
+        what = f"the installed package has other code than is recorded, for {', '.join(other)}"
+        raise InputError(what, where=folder / FOLDER, how=UPDATE)
+
+
+def _recorded(project: Path, stage: str) -> str:
+    path = project / FOLDER / stage
+    return read_text(path).strip() if path.is_file() else ""

@@ -1,0 +1,113 @@
+"""The model card of a candidate: Markdown with the front matter that Hugging Face reads.
+
+Every figure and name is taken from the evidence, the candidate's record and its approvals; what is missing is listed.
+The same evidence, decisions and policy give the same text.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from components import words
+from components.config.policy import CheckpointModel
+from components.files import read_json
+from components.health.summaries.markdown import plain
+from components.report.canaries import canary_rows
+from components.report.changes import differences
+from components.report.decision import DIGITS, facts, not_judged
+from components.report.lineage import origins
+from components.report.page import run_health
+from components.report.run import Run, dig
+from flows.exporting.form import GGUF, LIBRARIES, Form
+from flows.exporting.worse import gains, worse
+from flows.governance.checkpoint import CheckpointView
+from flows.governance.registry import RegistryContext
+from flows.promoting.report import run_of
+
+TEMPLATE = "card.jinja"
+KINDS = ("advantage", "ratio", "aggregation", "kl", "correction", "off_policy_mask", "entropy", "selection")
+"""Parts of the objective."""
+
+
+def card(context: RegistryContext, found: CheckpointView, form: Form = Form.safetensors, base: str = "") -> str:
+    """The text of the card.
+
+    Args:
+        form: what it lies next to.
+        base: name of the base model on a hub; where it is empty, the name of its folder is all that is known.
+
+    Raises:
+        InputError: the candidate has no evidence, or its evidence is damaged.
+    """
+    run, digest = run_of(context, found), found.candidate.digest
+    health, base = run_health(run), base or _base(run)
+    return _environment().get_template(TEMPLATE).render(
+        front=Markup(_front(run, form, base)), run=run, found=found, form=form.value, base=base, digest=digest,
+        model=_model(context.store.tree(digest)), method=_method(run), differences=differences(run.settings),
+        facts=facts(run, health), gains=gains(run), worse=worse(run), canaries=canary_rows(run), health=health,
+        origins=origins(run), missing=list(not_judged(run, health)), short=digest[:DIGITS], gguf=GGUF,
+        starts=dig(run.sft, "checkpoint_sha256"),
+    )  # fmt: skip
+
+
+def _environment() -> Environment:
+    """Whatever a template puts out is plain text to Markdown: names and reasons are what people typed."""
+    templates = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=False,
+        finalize=lambda value: plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters |= {"percent": words.percent, "points": words.points, "number": words.number}
+    templates.globals["dig"] = dig
+    return templates
+
+
+def _front(run: Run, form: Form, base: str) -> str:
+    """YAML for a hub. A licence is not in it: none is on record."""
+    trained = () if run.settings.train.adopted else (run.settings.objective.advantage.kind, "reinforcement-learning")
+    matter: dict[str, Any] = {"base_model": base} if base else {}
+    matter |= {"library_name": LIBRARIES[form], "pipeline_tag": "text-generation", "tags": ["evenkeel", *trained]}
+    return yaml.safe_dump(matter, sort_keys=False, allow_unicode=True)
+
+
+def _base(run: Run) -> str:
+    """The folder of the base model, without what leads there on the machine of the run; "" of a model that was made."""
+    model = run.settings.policy.model
+    return model.path.name if isinstance(model, CheckpointModel) else ""
+
+
+def _model(tree: Path) -> str:
+    config = read_json(tree / "config.json")
+    kind, precision = config.get("architectures"), config.get("dtype") or config.get("torch_dtype")
+    named = kind[0] if isinstance(kind, list) and kind else config.get("model_type")
+    return ", ".join(str(one) for one in (named, precision) if one)
+
+
+def _method(run: Run) -> list[tuple[str, str]]:
+    """What was done, by the settings and by what training recorded, as rows."""
+    settings, train = run.settings, run.settings.train
+    if train.adopted is not None:
+        return [("Trained by", "another trainer, whose checkpoint and log were taken over")]
+    parts = {name: getattr(settings.objective, name) for name in KINDS}
+    named = [f"{name.replace('_', ' ')} {getattr(part, 'kind', 'on')}" for name, part in parts.items() if part]
+    steps, kept, lora = dig(run.train, "steps"), dig(run.train, "checkpoint_step"), settings.policy.lora
+    sampled = f"{train.prompts_per_step} prompts a step, {settings.rollout.group_size} completions a prompt"
+    ended = f"{words.number(steps)} of {train.steps} steps" if steps is not None else f"{train.steps} steps planned"
+    adapter = f"a low-rank adapter (rank {lora.rank}, alpha {lora.alpha}), merged" if lora else "all weights"
+    return [
+        ("Supervised steps before", str(dig(run.sft, "steps") or settings.sft.steps)),
+        ("Reinforcement learning", f"{ended}, {sampled}; the checkpoint has {words.number(kept)} steps behind it"),
+        ("Objective", ", ".join(named)),
+        ("Reward", f"verifier {settings.reward.verifier.kind}"),
+        ("Trained", adapter),
+        ("Learning rate", words.number(settings.learner.lr)),
+        ("Seed", str(settings.seed)),
+    ]

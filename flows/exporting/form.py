@@ -1,0 +1,55 @@
+"""What a checkpoint can be written as."""
+
+from __future__ import annotations
+
+import shutil
+from enum import StrEnum
+from pathlib import Path
+
+from components.errors import InputError
+
+ADAPTER = "adapter"
+"""Folder of a checkpoint with the adapter alone, see `components.policy.lora`."""
+CARD, OTHERS = "README.md", "README.original.md"
+"""A card that came with the checkpoint keeps its text under the second name."""
+GGUF = "model.gguf"
+
+
+class Form(StrEnum):
+    """What `evenkeel export` writes."""
+
+    safetensors = "safetensors"
+    adapter = "adapter"
+    gguf = "gguf"
+
+
+LIBRARIES = {Form.safetensors: "transformers", Form.adapter: "peft", Form.gguf: "gguf"}
+"""What a hub calls the library that loads it."""
+
+
+def write(form: Form, tree: Path, digest: str, folder: Path, title: str) -> None:
+    """Fill an empty folder with a checkpoint in this form.
+
+    Args:
+        tree: files of the checkpoint, ``digest`` theirs.
+        title: name of the model, where the form stores one.
+
+    Raises:
+        InputError: it has no adapter, or no GGUF file can be made of it.
+    """
+    match form:
+        case Form.safetensors:
+            from components.registry.copying import copy_tree
+
+            copy_tree(tree, folder, digest)
+            if (folder / CARD).exists():
+                (folder / CARD).rename(folder / OTHERS)
+        case Form.adapter:
+            if not (tree / ADAPTER).is_dir():
+                how = "export it as safetensors; only a run with policy.lora leaves an adapter"
+                raise InputError("the checkpoint has no adapter", where=digest, how=how)
+            shutil.copytree(tree / ADAPTER, folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
+        case Form.gguf:
+            from components.models.export import export_gguf  # imports torch
+
+            export_gguf(tree, folder / GGUF, title)

@@ -1,0 +1,74 @@
+"""A project of one's own: a Git repository with configuration and without the code of this package."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from components.config.shipped import PROJECT_CONFIGS, SHIPPED
+from components.directories import write_directory
+from components.errors import InputError
+from components.files import read_text, write_text
+from components.installed import CODE, record
+from flows.host.git import IDENTITY, git, succeeds
+
+TEMPLATE = Path(__file__).parent / "template"
+CONSTRAINTS = "constraints.txt"
+COPIED = ("prefect.yaml", ".dvcignore", ".dvc/config", ".dvc/.gitignore")
+GOVERNANCE = ("promotion/policy.yaml", "health/default.yaml")
+"""The policy and the rules that it names: of the project, so that no update of the package changes them."""
+HEAD = "# The package, and the versions that it was tested with, as `evenkeel update` writes them.\n"
+
+
+def start(target: Path) -> None:
+    """Make the new folder ``target`` a repository with one commit, whole or not at all.
+
+    Raises:
+        InputError: there is something at ``target``, this is no installed version, or Git refuses.
+    """
+    if target.exists():
+        raise InputError("there is something at this path", where=target, how="name a folder that is not there")
+    write_directory(target, _fill)
+
+
+def _fill(folder: Path) -> None:
+    shutil.copytree(TEMPLATE, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "gitignore").rename(folder / ".gitignore")
+    for name in COPIED:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(SHIPPED / name, folder / name)
+    for name in GOVERNANCE:
+        (folder / "configs" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(PROJECT_CONFIGS / name, folder / "configs" / name)
+    update(folder)
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "add", "--all")
+    known = succeeds(folder, "config", "user.email")
+    git(folder, "commit", "--quiet", f"--message=Begin with evenkeel {installed()}", extra=None if known else IDENTITY)
+
+
+def update(project: Path) -> list[str]:
+    """Record the installed package in a project: constraints, pipeline, digests. Returns the stages with other code.
+
+    Raises:
+        InputError: this is a checkout, which has the code itself.
+    """
+    if (project / CODE).is_dir():
+        raise InputError("this is a checkout of Evenkeel, which has the code itself", where=project, how="use git")
+    pins = f"evenkeel=={installed()}\n{read_text(SHIPPED / CONSTRAINTS)}"
+    write_text(project / CONSTRAINTS, HEAD + pins)
+    return record(project)
+
+
+def installed() -> str:
+    """Version of the package.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        return version("evenkeel")
+    except PackageNotFoundError as error:
+        how = "pip install the wheel, or a checkout with -e"
+        raise InputError("the package evenkeel is not installed", how=how) from error

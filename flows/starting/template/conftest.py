@@ -1,0 +1,1 @@
+"""So that pytest finds the modules of this folder."""

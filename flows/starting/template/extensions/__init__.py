@@ -1,0 +1,1 @@
+"""Code of this project that settings name."""
