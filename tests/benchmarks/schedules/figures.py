@@ -58,7 +58,7 @@ def figures(rows: Sequence[Row]) -> dict[str, str]:
 
 def table(rows: Sequence[Row]) -> str:
     """Markdown for the rows of one task, one line a target and method. A run that never reached the target counts with
-    its budget."""
+    its budget, and in no ratio where the other missed it, too."""
     whole = [row for row in rows if "failed" not in row]
     lines = [
         f"{row['method']}, seed {row['seed']} failed: {row['failed'].splitlines()[0]}"
@@ -99,8 +99,8 @@ def _spent(rows: Sequence[Row], name: str, target: float, axis: int) -> Spent:
 
 
 def _against(mine: Spent, base: Spent) -> str:
-    """The ratio over the seeds that both have, with its interval."""
-    seeds = sorted(mine.keys() & base.keys())
+    """The ratio over the seeds of which at least one of both reached the target, with its interval."""
+    seeds = [seed for seed in sorted(mine.keys() & base.keys()) if not (mine[seed][1] and base[seed][1])]
     if mine is base or not seeds:
         return "-"
     found, low, high = ratio([mine[seed][0] for seed in seeds], [base[seed][0] for seed in seeds])
