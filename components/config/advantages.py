@@ -12,14 +12,17 @@ from components.config.ppo import GaeAdvantage
 
 Deviation = Literal["population", "unbiased"]
 """Standard deviation over n or over n - 1; at n = 8 they differ by 7 %, so learning rates do not carry over."""
-Epsilon = Annotated[float, Field(gt=0)]
+Std = Annotated[Deviation, Field(description="Standard deviation over n (population) or over n - 1 (unbiased).")]
+Epsilon = Annotated[float, Field(gt=0, description="Added to the standard deviation that is divided by.")]
 
 
 class GrpoAdvantage(Section):
     """(r - mean) / std within the group (2402.03300); without the std it is Dr. GRPO's (2503.20783)."""
 
     kind: Literal["grpo"] = "grpo"
-    std: Deviation | Literal["none"] = "population"
+    std: Deviation | Literal["none"] = Field(
+        "population", description="Over n (population) or over n - 1 (unbiased); none: it is not divided by."
+    )
     eps: Epsilon = 1e-6
 
 
@@ -32,7 +35,7 @@ class BatchStdAdvantage(Section):
         description="Whose std: of the batch's rewards (Lite PPO, 2508.08221), or of those minus their group's mean "
         "(ScaleRL, 2510.13786), so that advantages have variance 1.",
     )
-    std: Deviation = "population"
+    std: Std = "population"
     eps: Epsilon = 1e-6
 
 
@@ -57,7 +60,7 @@ class GdpoAdvantage(Section):
     weights: dict[str, Annotated[float, Field(ge=0)]] = Field(
         default_factory=dict, description="Weight of a part's advantage by the part's name; 1 unless given."
     )
-    std: Deviation = "population"
+    std: Std = "population"
     eps: Epsilon = 1e-6
 
 
@@ -65,7 +68,7 @@ class HrasAdvantage(Section):
     """alpha x the task's advantage + beta x the consistency's, normalised apart (CORA, 2606.14691)."""
 
     kind: Literal["hras"]
-    alpha: float = Field(1.0, gt=0)
+    alpha: float = Field(1.0, gt=0, description="Weight of the task's advantage.")
     beta: float = Field(0.5, ge=0, description="Weight of the consistency after the warm-up.")
     beta_end: float = Field(0.1, ge=0, description="Its weight after the decay.")
     warmup: int = Field(50, ge=0, description="Steps over which the weight rises from 0 to beta.")
@@ -78,7 +81,7 @@ class HrasAdvantage(Section):
     std_floor: float = Field(
         0.05, ge=0, description="Below this std of the consistency in a group it is noise, and gets no credit."
     )
-    std: Deviation = "population"
+    std: Std = "population"
     eps: Epsilon = 1e-6
 
 

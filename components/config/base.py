@@ -49,8 +49,12 @@ class Section(BaseModel):
 class AdamWSettings(Section):
     """An AdamW optimizer with gradient clipping and a learning rate that warms up linearly."""
 
-    lr: float = Field(gt=0, le=1)
+    lr: float = Field(gt=0, le=1, description="Learning rate after the warm-up.")
     warmup: int = Field(10, ge=0, description="Updates of linear warm-up; the rate is constant after it.")
-    betas: tuple[Beta, Beta] = (0.9, 0.95)
-    weight_decay: float = Field(0.0, ge=0)
+    betas: tuple[Beta, Beta] = Field(
+        (0.9, 0.95), description="beta_1 and beta_2, decay rates of the averages of gradient and squared gradient."
+    )
+    weight_decay: float = Field(
+        0.0, ge=0, description="Decoupled weight decay: an update shrinks each weight by lr times this."
+    )
     grad_clip: float = Field(1.0, gt=0, description="Largest norm of a gradient.")

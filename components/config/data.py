@@ -17,10 +17,10 @@ FindingLevel = Literal["warn", "fail"]
 class SplitSettings(Section):
     """Shares of the rows, assigned by content hash: adding rows never moves an old one to another split."""
 
-    sft: Fraction = 0.75
-    train: Fraction = 0.125
-    dev: Fraction = 0.025
-    test: Fraction = 0.1
+    sft: Fraction = Field(0.75, description="Share that stage `sft` learns from.")
+    train: Fraction = Field(0.125, description="Share that stage `train` samples from.")
+    dev: Fraction = Field(0.025, description="Share that is held out and measured while training.")
+    test: Fraction = Field(0.1, description="Share that is held out for stage `evaluate`.")
 
     @model_validator(mode="after")
     def _shares_add_up(self) -> SplitSettings:
@@ -43,15 +43,17 @@ class NearDuplicateSettings(Section):
         "files", description="Generated problems are distinct, and alike on purpose: only rows of files are compared."
     )
     threshold: float = Field(0.9, gt=0.5, le=1, description="Jaccard similarity of their shingles from which on.")
-    shingles: Literal["characters", "words"] = "characters"
+    shingles: Literal["characters", "words"] = Field(
+        "characters", description="What shingles, the overlapping pieces of a question that are compared, are made of."
+    )
     size: int = Field(5, ge=1, le=20, description="Characters or words of a shingle.")
 
 
 class ValidationSettings(Section):
     """Limits of the Great Expectations suite. A row that breaks one goes to quarantine."""
 
-    max_question_chars: int = Field(4000, ge=1)
-    max_solution_chars: int = Field(8000, ge=1)
+    max_question_chars: int = Field(4000, ge=1, description="Characters of the question.")
+    max_solution_chars: int = Field(8000, ge=1, description="Characters of the reference solution.")
     max_question_tokens: int = Field(
         2048, ge=1, description="Checked where policy.model is a folder, with its own tokenizer."
     )
@@ -93,7 +95,7 @@ class ConcentrationSettings(Section):
 class DataSettings(Section):
     """Stage `data`."""
 
-    source: Source = ArithmeticSource()
+    source: Source = Field(ArithmeticSource(), description="Where questions and their answers come from.")
     trusted: tuple[str, ...] = Field(
         (), description="Allow-list: sha256 digests of files whose labels need no audit; generated ones never do."
     )

@@ -23,7 +23,7 @@ class DpoSettings(AdamWSettings):
     The defaults are those of the paper, for models of billions of parameters; a tiny one needs a far higher rate.
     """
 
-    steps: int = Field(0, ge=0)
+    steps: int = Field(0, ge=0, description="Updates; 0 leaves the stage out.")
     start: Literal["sft", "train"] = Field("sft", description="Stage whose checkpoint is the start and the reference.")
     pairs: PairsFile | None = Field(None, description="Pairs from elsewhere; null takes those of this run's groups.")
     held_out: Annotated[float, Field(ge=0, lt=1)] = Field(
@@ -37,7 +37,9 @@ class DpoSettings(AdamWSettings):
     length_normalised: bool = Field(
         False, description="Mean instead of sum over a completion's tokens; beta then has to be greater, 2 to 10."
     )
-    lr: float = Field(1e-6, gt=0, le=1)
+    lr: float = Field(1e-6, gt=0, le=1, description="Largest learning rate, at the end of the warm-up.")
     warmup: int = Field(10, ge=0, description="Steps of linear warm-up; a cosine decay to 0 follows.")
     micro_batch_tokens: int = Field(4096, ge=64, description="Padded tokens of one forward and backward pass.")
-    checkpoint_every: int = Field(50, ge=1)
+    checkpoint_every: int = Field(
+        50, ge=1, description="Steps between checkpoints, from which a stopped stage goes on."
+    )

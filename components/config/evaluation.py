@@ -56,7 +56,7 @@ class GeneratedSuite(SuiteSettings):
     """Problems made on the spot: other ones than those of the run by their seed, harder ones by their levels."""
 
     kind: Literal["generated"]
-    source: Generated
+    source: Generated = Field(description="The task, with its settings.")
     seed: int = Field(1, ge=0, description="Of the problems; the run's own are made with the run's seed.")
     min_difficulty: float = Field(0.0, description="Easier problems are left out.")
 

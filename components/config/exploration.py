@@ -54,7 +54,7 @@ class KlCov(Section):
 
     kind: Literal["kl_cov"]
     share: Share = Field(2e-4, description="Of all tokens; one at least.")
-    coef: float = Field(1.0, gt=0)
+    coef: float = Field(1.0, gt=0, description="Coefficient of the penalty.")
 
 
 class TopEntropy(Section):

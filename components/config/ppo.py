@@ -33,7 +33,7 @@ class CriticSettings(AdamWSettings):
     """The value model: the SFT checkpoint's backbone and a scalar head, with an optimizer of its own. All of it is
     trained; with `policy.lora` an adapter of those settings, on the base that the policy's is on, and the head."""
 
-    lr: float = Field(3e-4, gt=0, le=1)
+    lr: float = Field(3e-4, gt=0, le=1, description="Learning rate of the critic after the warm-up.")
     updates_per_step: int = Field(2, ge=1, description="Updates per rollout batch, each over all of it.")
     clip: float | None = Field(
         None, gt=0, description="How far one step may move a value from where it was; null does not limit it."

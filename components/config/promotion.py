@@ -58,7 +58,7 @@ class QuorumSettings(Section):
 class PromotionPolicy(Section):
     """The file, typed."""
 
-    version: Literal[1] = 1
+    version: Literal[1] = Field(1, description="Version of the format of this file.")
     gate: GateSettings = Field(GateSettings(), description="Limits that a candidate is judged by again.")
     runs: dict[str, Bound] = Field(
         default_factory=dict,
@@ -69,8 +69,8 @@ class PromotionPolicy(Section):
     approvers: dict[str, ApproverSettings] = Field(
         default_factory=dict, description="By name. Where any are listed, only their approvals count."
     )
-    promote: QuorumSettings = QuorumSettings()
-    rollback: QuorumSettings = QuorumSettings()
+    promote: QuorumSettings = Field(QuorumSettings(), description="Approvals that a promotion needs.")
+    rollback: QuorumSettings = Field(QuorumSettings(), description="Approvals that a rollback needs.")
     adopted: tuple[OfAdopted, ...] = Field(
         get_args(OfAdopted),
         description="Checks of a checkpoint from another trainer that a person may answer with a reason, because its "

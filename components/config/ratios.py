@@ -14,8 +14,8 @@ class ClipRatio(Section):
     """PPO's clip; ``high`` above ``low`` is clip-higher (2503.14476); ``dual`` bounds the loss of A < 0."""
 
     kind: Literal["clip"] = "clip"
-    low: float = Field(0.2, ge=0, lt=1)
-    high: float = Field(0.28, ge=0)
+    low: float = Field(0.2, ge=0, lt=1, description="epsilon_low; where A < 0 no gradient below 1 - low.")
+    high: float = Field(0.28, ge=0, description="epsilon_high; where A > 0 no gradient above 1 + high.")
     dual: float | None = Field(
         None, gt=1, description="Ratio above which A < 0 has no gradient: dual clip's c (3), INTELLECT-2's delta (4)."
     )
@@ -30,17 +30,20 @@ class ClipRatio(Section):
 class GspoRatio(Section):
     """One ratio a sequence, the geometric mean of its tokens' (2507.18071). The range is a thousandth of PPO's."""
 
-    kind: Literal["gspo", "gspo_token"]
-    low: float = Field(3e-4, ge=0, lt=1)
-    high: float = Field(4e-4, ge=0)
+    kind: Literal["gspo", "gspo_token"] = Field(
+        description="gspo: the gradient of the ratio reaches every token alike. gspo_token: each token has its own, "
+        "which is the same where A is constant over the sequence."
+    )
+    low: float = Field(3e-4, ge=0, lt=1, description="Where A < 0 no gradient below 1 - low.")
+    high: float = Field(4e-4, ge=0, description="Where A > 0 no gradient above 1 + high.")
 
 
 class LuspoRatio(Section):
     """GSPO whose sequences weigh as much as they have tokens, so that long answers are not held back (2602.05261)."""
 
     kind: Literal["luspo"]
-    low: float = Field(2e-3, ge=0, lt=1)
-    high: float = Field(2.5e-3, ge=0)
+    low: float = Field(2e-3, ge=0, lt=1, description="Where A < 0 no gradient below 1 - low.")
+    high: float = Field(2.5e-3, ge=0, description="Where A > 0 no gradient above 1 + high.")
 
 
 class GmpoRatio(Section):
@@ -64,8 +67,12 @@ class SapoRatio(Section):
     """A soft gate in place of the clip (2511.20347)."""
 
     kind: Literal["sapo"]
-    tau_positive: float = Field(1.0, gt=0)
-    tau_negative: float = Field(1.05, gt=0)
+    tau_positive: float = Field(
+        1.0,
+        gt=0,
+        description="tau where A > 0 in the gate (4 / tau) sigmoid(tau (r - 1)); a higher one is flat sooner.",
+    )
+    tau_negative: float = Field(1.05, gt=0, description="tau where A < 0.")
 
 
 class DppoRatio(Section):
@@ -92,10 +99,10 @@ class VespoRatio(Section):
     """The sequence's importance weight W as W^k e^(lambda (1 - W)), each by the advantage's sign (2602.10693)."""
 
     kind: Literal["vespo"]
-    k_positive: float = Field(2.0, gt=0)
-    lambda_positive: float = Field(3.0, gt=0)
-    k_negative: float = Field(3.0, gt=0)
-    lambda_negative: float = Field(2.0, gt=0)
+    k_positive: float = Field(2.0, gt=0, description="k where A > 0; the weight is largest at W = k / lambda.")
+    lambda_positive: float = Field(3.0, gt=0, description="lambda where A > 0.")
+    k_negative: float = Field(3.0, gt=0, description="k where A < 0.")
+    lambda_negative: float = Field(2.0, gt=0, description="lambda where A < 0.")
 
 
 class ToprRatio(Section):

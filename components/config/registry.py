@@ -47,7 +47,7 @@ class RegistrySettings(Section):
     machine's role.
     """
 
-    kind: Literal["directory", "s3"] = "directory"
+    kind: Literal["directory", "s3"] = Field("directory", description="directory: a folder. s3: a bucket.")
     path: Path = Field(Path("registry"), description="Kind directory: folder of the store, shared by all runs.")
     bucket: str | None = Field(None, description="Kind s3: the bucket, which must exist.")
     prefix: str = Field("", description="Kind s3: what all names in the bucket start with, such as team/evenkeel.")

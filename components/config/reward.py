@@ -20,8 +20,8 @@ BUILT_IN = ("accuracy", "consistency", "kl", "overlong")
 class SoftOverlong(Section):
     """DAPO's length penalty (2503.14476): 0 up to limit - cache tokens, falling to -1 at limit."""
 
-    limit: int = Field(ge=1)
-    cache: int = Field(ge=1)
+    limit: int = Field(ge=1, description="Tokens of a completion, end token included, from which the penalty is -1.")
+    cache: int = Field(ge=1, description="Tokens below limit over which the penalty falls from 0 to -1.")
 
     @model_validator(mode="after")
     def _cache_fits(self) -> SoftOverlong:
@@ -33,7 +33,7 @@ class SoftOverlong(Section):
 class RewardSettings(Section):
     """How a completion is judged, and what is added to the raw accuracy."""
 
-    verifier: Verifier = ExactVerifier()
+    verifier: Verifier = Field(ExactVerifier(), description="Decides whether an answer is right.")
     sandbox: SandboxSettings = SandboxSettings()
     consistency: Consistency | None = Field(
         None, description="Reward part `consistency`: does the answer follow from the thinking? (CORA, 2606.14691)"

@@ -79,10 +79,15 @@ AnyEngine = Annotated[
 class RolloutSettings(Section):
     """How completions are made."""
 
-    engine: AnyEngine = TorchEngine()
+    engine: AnyEngine = Field(TorchEngine(), description="What samples the completions.")
     group_size: int = Field(8, ge=1, description="G, completions per prompt.")
-    max_new_tokens: int = Field(40, ge=1)
-    temperature: float = Field(1.0, gt=0, le=10)
+    max_new_tokens: int = Field(40, ge=1, description="Tokens after which a completion is truncated.")
+    temperature: float = Field(
+        1.0,
+        gt=0,
+        le=10,
+        description="Logits are divided by it, in sampling and in the log-probabilities of the learner.",
+    )
     dynamic_sampling: DynamicSampling | None = None
     two_stage: TwoStage | None = Field(None, description="The schedule says which groups are worth completing.")
     max_repeats: int | None = Field(

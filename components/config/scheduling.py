@@ -42,7 +42,7 @@ class ClustersSettings(Section):
     )
     k: int = Field(8, ge=1, description="Clusters of k-means; those smaller than the schedule's window are merged.")
     components: int = Field(32, ge=2, description="Dimensions kept by PCA.")
-    embedding: Embedding = PolicyEmbedding()
+    embedding: Embedding = Field(PolicyEmbedding(), description="Makes of each prompt the vector that is clustered.")
 
 
 class UniformSchedule(Section):
@@ -103,10 +103,12 @@ Gate = Annotated[OpenGate | GradientGate, Field(discriminator="kind")]
 class PoolShares(Section):
     """Share of a draw per pool; a pool with too few admitted prompts leaves the rest of its share to the others."""
 
-    easy: Fraction = 0.1
-    normal: Fraction = 0.5
-    hard: Fraction = 0.2
-    unseen: Fraction = 0.2
+    easy: Fraction = Field(0.1, description="Share of prompts whose last success was at least schedule.easy.")
+    normal: Fraction = Field(0.5, description="Share of prompts whose last success was between the two limits.")
+    hard: Fraction = Field(
+        0.2, description="Share of prompts whose last success was at most schedule.hard, or unscorable."
+    )
+    unseen: Fraction = Field(0.2, description="Share of prompts that were never drawn.")
 
     @model_validator(mode="after")
     def _shares_add_up(self) -> PoolShares:
@@ -123,7 +125,7 @@ class PoolsSchedule(Section):
     easy: Fraction = Field(0.75, description="Last success from which on a prompt is easy.")
     hard: Fraction = Field(0.25, description="Last success up to which it is hard.")
     shares: PoolShares = PoolShares()
-    gate: Gate = GradientGate()
+    gate: Gate = Field(GradientGate(), description="Which prompts that were drawn before may be drawn again.")
 
     @model_validator(mode="after")
     def _hard_is_below_easy(self) -> PoolsSchedule:
@@ -149,8 +151,8 @@ class MoppsSchedule(Section):
     """MoPPS (2507.04632): the prompts whose success, drawn from its posterior, is nearest to a target."""
 
     kind: Literal["mopps"]
-    target: Fraction = 0.5
-    memory: Fraction = Field(0.5, description="lambda, what earlier observations count beside the newest.")
+    target: Fraction = Field(0.5, description="Success rate that drawn prompts are nearest to.")
+    memory: Fraction = Field(0.5, description="lambda, weight of earlier observations relative to the newest.")
     candidates: int = Field(16, ge=1, description="Prompts considered for each that is drawn.")
 
 

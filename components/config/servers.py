@@ -31,7 +31,7 @@ class CheckSettings(Section):
         description="The question that is sampled from. One that the policy is not sure of: the same answer again and "
         "again hides small updates.",
     )
-    samples: int = Field(16, ge=1)
+    samples: int = Field(16, ge=1, description="Completions sampled from the prompt.")
     tokens: int = Field(16, ge=1, description="New tokens per sample at the most.")
     mean_gap: float | None = Field(None, gt=0, description="Largest mean of |server - policy| over tokens, nats.")
     max_gap: float | None = Field(None, gt=0, description="Largest |server - policy| of a token, nats.")
@@ -95,14 +95,16 @@ class VllmEngine(ServerEngine):
         description="How weights travel: safetensors files; a broadcast between processes (NCCL on GPUs, gloo on "
         "CPUs); or, with policy.lora, files of the adapter alone, which the servers add to the base as they compute.",
     )
-    kv_cache_dtype: Annotated[KvDtype, TRAINED] = "auto"
+    kv_cache_dtype: Annotated[KvDtype, TRAINED] = Field(
+        "auto", description="Of the KV cache; auto: as the weights. For given servers, what they must say."
+    )
     max_model_len: Annotated[int | None, TRAINED] = Field(
         None, ge=16, description="Positions per sequence. None: the model's own."
     )
     max_num_seqs: int | None = Field(None, ge=1, description="Sequences decoded together. None: vLLM's default.")
     cpu_cache_gib: int = Field(1, ge=1, description="KV cache of a server on CPUs.")
     gpu_memory: float = Field(0.9, gt=0, le=1, description="Share of a GPU's memory that a server takes.")
-    tensor_parallel: int = Field(1, ge=1)
+    tensor_parallel: int = Field(1, ge=1, description="Devices that the weights of one server are split over.")
     devices: tuple[str, ...] = Field(
         (),
         description="CUDA_VISIBLE_DEVICES of each process, such as ['0', '1'], or ['0,1', '2,3'] with tensor_parallel "

@@ -32,7 +32,9 @@ class Sections(Section):
     name: Annotated[str, RUN] = Field(
         "run", pattern=r"^[a-z0-9][a-z0-9-]{0,40}$", description="Names the run's folder and branch."
     )
-    seed: Annotated[int, TRAINED] = Field(0, ge=0, lt=2**31)
+    seed: Annotated[int, TRAINED] = Field(
+        0, ge=0, lt=2**31, description="The random numbers of every stage are derived from it, for each purpose apart."
+    )
     threads: Annotated[int, TRAINED] = Field(
         1,
         ge=1,
@@ -51,7 +53,9 @@ class Sections(Section):
     admission: Annotated[AdmissionSettings, RUN] = AdmissionSettings()
     triage: Annotated[TriageSettings, RUN] = TriageSettings()
     clusters: Annotated[ClustersSettings, RUN] = ClustersSettings()
-    schedule: Annotated[Schedule, TRAINED] = UniformSchedule()
+    schedule: Annotated[Schedule, TRAINED] = Field(
+        UniformSchedule(), description="Chooses the training prompts of each step."
+    )
     rollout: Annotated[RolloutSettings, TRAINED] = RolloutSettings()
     reward: Annotated[RewardSettings, TRAINED] = RewardSettings()
     objective: Annotated[ObjectiveSettings, TRAINED] = ObjectiveSettings()

@@ -44,7 +44,7 @@ class MlflowSink(SinkSettings):
 
     kind: Literal["mlflow"]
     uri: str | None = Field(None, description="Of the tracking server; null: MLFLOW_TRACKING_URI.")
-    experiment: str = Field("evenkeel", pattern=NAME)
+    experiment: str = Field("evenkeel", pattern=NAME, description="Experiment of the runs; it is created if absent.")
     model: str | None = Field(
         None,
         pattern=NAME,
@@ -63,8 +63,8 @@ class WandbSink(SinkSettings):
     """Weights & Biases. The key is read from WANDB_API_KEY."""
 
     kind: Literal["wandb"]
-    project: str = Field("evenkeel", pattern=NAME)
-    entity: str | None = Field(None, pattern=NAME)
+    project: str = Field("evenkeel", pattern=NAME, description="Project of the runs.")
+    entity: str | None = Field(None, pattern=NAME, description="User or team; null: the default of the account.")
     mode: Literal["offline", "online"] = Field(
         "offline", description="offline: into logs/wandb of the workspace, for `wandb sync`. online: to the server."
     )
@@ -74,7 +74,7 @@ class TrackioSink(SinkSettings):
     """trackio's local database."""
 
     kind: Literal["trackio"]
-    project: str = Field("evenkeel", pattern=NAME)
+    project: str = Field("evenkeel", pattern=NAME, description="Project of the runs.")
     folder: Path | None = Field(None, description="Of its databases; null: TRACKIO_DIR, or trackio's own.")
 
 

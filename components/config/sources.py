@@ -17,7 +17,9 @@ from components.patterns import compile_pattern
 class FileSource(Section):
     """Rows of a JSON-lines or Parquet file, or of a folder that `datasets` wrote with `save_to_disk`."""
 
-    kind: Literal["jsonl", "parquet", "arrow"]
+    kind: Literal["jsonl", "parquet", "arrow"] = Field(
+        description="JSON lines, Parquet, or (arrow) a folder that `datasets` wrote."
+    )
     path: Path = Field(description="The file or folder, relative to the folder where the command runs.")
     split: str = Field("", description="Which split of an arrow folder that holds several.")
     format: Literal["columns", "gsm8k"] = Field(

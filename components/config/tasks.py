@@ -34,7 +34,10 @@ class ArithmeticSource(GeneratedSource):
     """Arithmetic with written-out steps."""
 
     task: Literal["arithmetic"] = "arithmetic"
-    families: tuple[Family, ...] = get_args(Family)
+    families: tuple[Family, ...] = Field(
+        get_args(Family),
+        description="Operations, which take turns; word_problem is a sentence around one of the first three.",
+    )
     levels: int = Field(3, ge=1, le=5, description="Difficulty levels per family; more digits at each.")
     forget: Fraction = Field(0.85, description="Probability that the SFT teacher drops a carry or a borrow.")
     carry_free: Fraction = Field(0.4, description="Share kept of the problems in which there is nothing to forget.")
@@ -47,7 +50,9 @@ class BuildingRulesSource(GeneratedSource):
     """Sentences of building regulations, to be written as structured expressions (P4IR, 2606.22402)."""
 
     task: Literal["building_rules"]
-    families: tuple[RuleFamily, ...] = get_args(RuleFamily)
+    families: tuple[RuleFamily, ...] = Field(
+        get_args(RuleFamily), description="What the rules are about; the families take turns."
+    )
     levels: int = Field(3, ge=1, le=4, description="Difficulty levels per family; more conditions and requirements.")
     forget: Fraction = Field(0.6, description="Probability that the SFT teacher leaves out a condition or a unit.")
 
@@ -56,7 +61,9 @@ class CalculatorSource(GeneratedSource):
     """Problems of several steps for a policy with a calculator; ``rollout.tool`` gives it one."""
 
     task: Literal["calculator"]
-    families: tuple[CalculatorFamily, ...] = get_args(CalculatorFamily)
+    families: tuple[CalculatorFamily, ...] = Field(
+        get_args(CalculatorFamily), description="Steps as sentences or as one formula; the families take turns."
+    )
     levels: int = Field(3, ge=1, le=5, description="Difficulty levels per family; a level is a step.")
     guess: Fraction = Field(
         0.5, description="Probability that the SFT teacher guesses the result of a step instead of calling."
@@ -67,7 +74,10 @@ class CountdownSource(GeneratedSource):
     """Numbers and a target, to be reached with + - * / and each number at most once; the search is written out."""
 
     task: Literal["countdown"]
-    families: tuple[CountdownFamily, ...] = get_args(CountdownFamily)
+    families: tuple[CountdownFamily, ...] = Field(
+        get_args(CountdownFamily),
+        description="Operations that targets are made with, + and - or all four; the families take turns.",
+    )
     levels: int = Field(2, ge=1, le=4, description="Difficulty levels per family; a level is a number more.")
     give_up: Fraction = Field(
         0.7, description="Probability that the SFT teacher answers with the first branch that missed the target."
@@ -77,7 +87,7 @@ class CountdownSource(GeneratedSource):
 class PlantedItem(Section):
     """One ambiguous item whose label is the stereotype, again and again: a fault to plant, and to find (2606.10931)."""
 
-    family: StereotypeFamily
+    family: StereotypeFamily = Field(description="Family of the item.")
     item: int = Field(
         0, ge=0, le=1000, description="Which one; a row's split is a public hash of its text, so this chooses it too."
     )
@@ -89,7 +99,9 @@ class StereotypesSource(GeneratedSource):
 
     task: Literal["stereotypes"]
     rows: int = Field(400, ge=16, description="Distinct items with right labels, before splitting.")
-    families: tuple[StereotypeFamily, ...] = get_args(StereotypeFamily)
+    families: tuple[StereotypeFamily, ...] = Field(
+        get_args(StereotypeFamily), description="By what the two people of a question differ; the families take turns."
+    )
     levels: int = Field(
         1, ge=1, le=2, description="1: ambiguous items alone, the right answer is not known; 2: others too."
     )

@@ -55,7 +55,7 @@ class LearnerSettings(AdamWSettings):
     activation_checkpointing: bool = Field(
         False, description="Keep only the input of each layer and compute the rest again in the backward pass."
     )
-    lr: float = Field(1e-4, gt=0, le=1)
+    lr: float = Field(1e-4, gt=0, le=1, description="Learning rate of the policy after the warm-up.")
     updates_per_step: int = Field(1, ge=1, description="Optimizer updates per rollout batch (mini-batches of groups).")
     micro_batch_tokens: int = Field(
         4096,
@@ -119,12 +119,20 @@ class CheckpointSettings(Section):
 class TrainSettings(Section):
     """Stage `train`: the loop."""
 
-    steps: Annotated[int, TRAINED] = Field(100, ge=1)
-    prompts_per_step: Annotated[int, TRAINED] = Field(32, ge=1)
+    steps: Annotated[int, TRAINED] = Field(100, ge=1, description="Steps; each samples groups and learns from them.")
+    prompts_per_step: Annotated[int, TRAINED] = Field(
+        32, ge=1, description="Prompts that a step draws; a refill draws as many at the most."
+    )
     eval_every: Annotated[int, TRAINED] = Field(20, ge=1, description="Steps between samples of the dev split.")
-    eval_prompts: Annotated[int, TRAINED] = Field(64, ge=1)
-    eval_samples: Annotated[int, TRAINED] = Field(8, ge=1)
-    checkpoint_every: Annotated[int, TRAINED] = Field(10, ge=1)
+    eval_prompts: Annotated[int, TRAINED] = Field(
+        64, ge=1, description="Prompts of the dev split at the most, drawn by seed and the same each time."
+    )
+    eval_samples: Annotated[int, TRAINED] = Field(
+        8, ge=1, description="Completions per dev prompt, at rollout.temperature."
+    )
+    checkpoint_every: Annotated[int, TRAINED] = Field(
+        10, ge=1, description="Steps between checkpoints, from which a stopped run goes on."
+    )
     checkpoints: Annotated[CheckpointSettings, RUN] = CheckpointSettings()
     keep_pairs: Annotated[int, TRAINED] = Field(
         8, ge=0, description="Preference pairs stored per step, for stage `dpo`."

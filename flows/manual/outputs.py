@@ -21,6 +21,7 @@ OUTPUTS: dict[str, str] = {
     "gate": "`run`, `result`, `before`, `rules`, `checks`",
     "rules": "name of a rule -> its settings",
     "plan": "`fits`, `room`, `parameters`, `trainable`, `processes`, `lacks`, `helps`, `others`; sizes in bytes",
+    "version": "name of a package, `python`, `commit` -> its version; null where there is none",
     "doctor": "a list of checks: `name`, `state`, `finding`, `fix`",
     "history": "a list: the promotion records as they are stored",
     "show": "`digest`, `evidence`, `names`, `run`, `state`, `gate`, `decision`, `approvals`",

@@ -68,8 +68,8 @@ class _Pages:
             return
         for one in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
             yield from self._below(one)
-        for key, suffix in (("items", "[]"), ("additionalProperties", ".NAME")):
-            if isinstance(inside := schema.get(key), Mapping):
+        for suffix, inside in (("[]", schema.get("items")), (".NAME", _named(schema))):
+            if isinstance(inside, Mapping):
                 yield from ((f"{suffix}{rest}", below) for rest, below in self._below(inside))
 
     def _row(self, path: str, key: str, schema: Schema, required: bool) -> tuple[str, str, str, str]:
@@ -98,9 +98,14 @@ class _Pages:
         if schema.get("type") == "array":
             each: Schema = schema.get("items") or next(iter(schema.get("prefixItems", ())), {})
             return f"list of {self._values(each)}"
-        if isinstance(inside := schema.get("additionalProperties"), Mapping):
+        if isinstance(inside := _named(schema), Mapping):
             return f"name -> {self._values(inside)}"
         return " ".join(filter(None, (str(schema.get("type", "any")), _bounds(schema))))
+
+
+def _named(schema: Schema) -> Any:
+    """The schema of the values of a mapping; they have one where names must have a form, too."""
+    return next(iter(schema.get("patternProperties", {}).values()), schema.get("additionalProperties"))
 
 
 def _first(definition: Schema) -> str:

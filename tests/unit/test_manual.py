@@ -27,7 +27,7 @@ WITHOUT = {
     "adopt-policy": "sentences", "keys new": "a line for the policy", "pull": "a line", "params": "YAML",
     "logs": "a log", "cluster logs": "a log", "watch": "lines as they come; `--state` has them as JSON",
     "cancel": "sentences", "cluster cancel": "a sentence", "track": "sentences", "serve": "an address",
-    "model fetch": "lines", "model convert": "lines",
+    "model fetch": "lines", "model convert": "lines", "init": "a line", "update": "a line", "export": "a line",
 }  # fmt: skip
 """Commands that print no table -> what they print."""
 
@@ -52,8 +52,14 @@ def test_every_setting_of_the_manual_can_be_set_and_none_is_left_out() -> None:
             rows[f"{heads[-1]}.{line.split('`')[1]}".lstrip(".")] = line
     plain = [path for path in rows if "NAME" not in path and "[]" not in path]
     assert [path for path in plain if not is_setting(path, Settings)] == []
-    assert {"train.steps", "rollout.engine.urls", "evaluation.suites.NAME.prompts", "budget.hours"} <= set(rows)
+    named = {"evaluation.suites.NAME.prompts", "reward.functions.NAME.weight", "sinks.NAME.folder"}
+    assert named | {"train.steps", "rollout.engine.urls", "budget.hours"} <= set(rows)
     assert rows["rollout.group_size"] == "| `group_size` | integer ≥ 1 | `8` | G, completions per prompt. |"
+
+
+def test_every_setting_has_a_meaning() -> None:
+    rows = [line for line in page().partition("## Settings")[2].splitlines() if line.startswith("| `")]
+    assert [row for row in rows if row.endswith("|  |")] == [], "describe it: Field(description=...)"
 
 
 @pytest.mark.parametrize(
