@@ -61,7 +61,7 @@ class LearnerSettings(AdamWSettings):
         4096,
         ge=64,
         description="Tokens of one forward and backward pass: padded ones, or computed ones where padding is not "
-        "computed (kind torch on a CPU, dense decoders), with up to four times as many places in attention.",
+        "computed (kind torch on a CPU, dense decoders), at most four times that many places in attention.",
     )
     logits_at_once: int = Field(
         LOGITS_AT_ONCE,

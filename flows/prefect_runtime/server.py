@@ -42,11 +42,13 @@ class PrefectServer:
         url: of its API.
         auth: ``user:password``; None takes it from the environment, and an empty one sends none.
         timeout: seconds for one request.
-        attempts: requests in all while the server is busy.
+        attempts: requests in all while the server is busy; None takes the usual number.
     """
 
-    def __init__(self, url: str, auth: str | None = None, timeout: float = TIMEOUT, attempts: int = MOST) -> None:
-        self.url, self._most = url, attempts
+    def __init__(
+        self, url: str, auth: str | None = None, timeout: float = TIMEOUT, attempts: int | None = None
+    ) -> None:
+        self.url, self._most = url, MOST if attempts is None else attempts
         user, colon, password = (os.environ.get(AUTH_VARIABLE, "") if auth is None else auth).partition(":")
         try:
             here = httpx.URL(url).host in (LOOPBACK, "localhost", "::1")  # a proxy would look on its own machine

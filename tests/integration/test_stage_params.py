@@ -23,8 +23,9 @@ DECLARED: dict[str, set[str]] = {
     stage: set(entry["params"])
     for stage, entry in yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"].items()
 }
-NOT_SEEN = {"device", "threads", "audit.override", "triage.override"}
-"""Read by the command line before the stage starts; and only after a failed audit or a refusal."""
+NOT_SEEN = {"device", "threads", "audit.override", "triage.override", "reward.weights"}
+"""Read by the command line before the stage starts; only after a failed audit or a refusal; and only where the reward
+has parts."""
 NO_DEPENDENCY = {"health.prometheus.textfile", "health.prometheus.port", "evaluation.reuse", "sinks"}
 """Read, and not declared: where figures are shown while `train` runs changes no byte of its output, `report` does not
 show sinks, and answers that are kept are the same to the byte as those that `evaluate` and `dpo` would make."""

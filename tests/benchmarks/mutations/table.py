@@ -75,7 +75,12 @@ MUTATIONS = (
     ),
     Mutation("objectives/objective.py", "mask = inputs.mask & finite", "mask = inputs.mask"),
     # Scheduling: which prompts, in which order, and what is remembered.
-    Mutation("scheduling/uniform.py", "self._drawn += len(taken)", "self._drawn += count"),
+    Mutation("scheduling/uniform.py", "start + end - position", "start + count"),
+    Mutation("scheduling/walk.py", "self._luck(count) < admission", "self._luck(count) > admission"),
+    Mutation("scheduling/forecast.py", "self._settings.explore, 1)", "0, 1)"),
+    Mutation("scheduling/success.py", "self.right[places] * kept + right", "self.right[places] + right"),
+    Mutation("scheduling/success.py", "1 - constant", "constant"),
+    Mutation("scheduling/greso.py", "-self._settings.move if found > target", "-self._settings.move if found < target"),
     Mutation("scheduling/uniform.py", 'self.stream("uniform", epoch)', 'self.stream("uniform", 0)'),
     Mutation("scheduling/ads.py", "self._draws % self._epoch == 0", "self._draws % self._epoch == 1"),
     Mutation("scheduling/ads.py", "(1 - s.alpha) * p + s.alpha * t", "s.alpha * p + (1 - s.alpha) * t"),
