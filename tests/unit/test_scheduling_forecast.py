@@ -121,8 +121,8 @@ def test_forecasts_of_a_policy_that_learns_are_better_than_what_was_last_measure
 
 
 class Fixed(Walk):
-    def __init__(self, count: int, chance: Callable[[Array], Array], seed: int = 3) -> None:
-        super().__init__(prompts(count), seed)
+    def __init__(self, count: int, chance: Callable[[Array], Array], *, thin: bool = False) -> None:
+        super().__init__(prompts(count), 3, thin=thin)
         self.chance = chance
 
     def admission(self, places: Array) -> Array:
@@ -143,6 +143,21 @@ def test_where_nothing_is_skipped_the_draws_are_those_of_uniform():
 def test_a_draw_is_distinct_and_full_however_many_are_skipped(chance):
     one = Fixed(40, lambda places: np.full(len(places), chance))
     assert all(len(set(names(one.next(32)))) == 32 for _ in range(20))
+
+
+def test_a_thin_epoch_holds_every_admitted_prompt_once_and_no_skipped_one():
+    one = Fixed(400, lambda places: np.where(places % 2 == 0, 1.0, 1e-12), thin=True)
+    drawn = [prompt for _ in range(40) for prompt in one.next(10)]
+    assert sorted(names(drawn)) == sorted(names(prompts(400)[::2]))
+    assert one.metrics()["skipped"] == 200
+
+
+def test_a_thin_draw_is_never_empty_and_has_the_most_promising_prompt():
+    one = Fixed(40, lambda places: 1e-12 * (1 + places), thin=True)
+    order = Uniform(prompts(40), 3)
+    for _ in range(4):
+        best = max(order.next(10), key=prompts(40).index)
+        assert one.next(10) == [best]
 
 
 def test_a_draw_larger_than_the_data_repeats_prompts():
