@@ -93,6 +93,13 @@ def test_an_old_measurement_gives_way_to_the_prior():
     assert far == pytest.approx(mean(one, 1, 30), abs=1e-6)
 
 
+def test_worked_counts_of_two_measurements_three_draws_apart():
+    one = model(1, memory=0.5)
+    note(one, {0: 8}, draw=0)
+    note(one, {0: 2}, draw=3)
+    assert (one.right[0], one.wrong[0]) == (8 * 0.5**3 + 2, 6)
+
+
 def test_what_could_not_be_scored_says_nothing():
     one = model(2)
     one.note(np.array([0]), np.array([0.0]), np.array([0.0]), 0)
@@ -208,6 +215,13 @@ def test_a_dead_prompt_is_never_starved(name):
         one.observe([group([0.0] * 8 if index(p) < 30 else [1.0, 0.0] * 4, prompt=p) for p in drawn])
         seen |= {index(p) for p in drawn}
     assert seen == set(range(60))
+
+
+def test_the_forecast_admits_dead_prompts_with_the_least_probability_and_others_for_sure():
+    one = Forecast(prompts(60), ForecastSchedule(kind="forecast", memory=1.0, explore=0.07), 8, 3)
+    for _ in range(20):
+        one.observe([group([0.0] * 8 if index(p) < 30 else [1.0, 0.0] * 4, prompt=p) for p in one.next(60)])
+    assert one.admission(np.arange(60)).tolist() == [0.07] * 30 + [1.0] * 30
 
 
 def test_greso_draws_by_the_length_of_the_streak_and_follows_its_targets():
