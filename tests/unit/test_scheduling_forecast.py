@@ -220,8 +220,8 @@ def test_a_dead_prompt_is_never_starved(name):
 def test_the_forecast_admits_dead_prompts_with_the_least_probability_and_others_for_sure():
     one = Forecast(prompts(60), ForecastSchedule(kind="forecast", memory=1.0, explore=0.07), 8, 3)
     for _ in range(20):
-        one.observe([group([0.0] * 8 if index(p) < 30 else [1.0, 0.0] * 4, prompt=p) for p in one.next(60)])
-    assert one.admission(np.arange(60)).tolist() == [0.07] * 30 + [1.0] * 30
+        one.observe([group([0.0] * 8 if index(p) % 2 else [1.0, 0.0] * 4, prompt=p) for p in one.next(60)])
+    assert one.admission(np.arange(60)).tolist() == [1.0, 0.07] * 30
 
 
 def test_greso_draws_by_the_length_of_the_streak_and_follows_its_targets():
