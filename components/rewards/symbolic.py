@@ -11,6 +11,7 @@ from components.rewards.grammar.arithmetic import context
 from components.rewards.grammar.comparison import same_answer
 from components.rewards.grammar.judging import reference, verdict
 from components.rewards.grammar.nodes import Answer, Node, number
+from components.rewards.units import contradictory
 from components.types import Prompt
 
 
@@ -19,8 +20,9 @@ class MathVerifier(Verifier):
 
     Both are one answer in the grammar of `components.rewards.grammar`, LaTeX or plain: ``1/2``, ``0.5``, ``\\frac12``;
     ``2x+1``, ``1+2x``; sets, intervals, points, matrices, equations, inequalities, words. Decimals agree to
-    ``decimals`` places. Units and words around do not count. ``percent``: with ``strip`` 50 % is 50, with ``fraction``
-    it is 1/2. An answer that is longer than ``max_chars`` or nested deeper than anybody writes is not read, and wrong.
+    ``decimals`` places. Units and words around do not count, but ``12 m`` is not ``12 cm``. ``percent``: with ``strip``
+    50 % is 50, with ``fraction`` it is 1/2. An answer that is longer than ``max_chars`` or nested deeper than anybody
+    writes is not read, and wrong.
     """
 
     def __init__(self, marker: str | None, decimals: int, percent: str, max_chars: int) -> None:
@@ -59,6 +61,8 @@ class MathVerifier(Verifier):
         return reference(answer, True, self._same)
 
     def _same(self, wanted: Answer, found: Answer) -> bool:
+        if contradictory(wanted.unit, found.unit):
+            return False
         return same_answer(self._measured(wanted), self._measured(found), self._decimals)
 
     def _measured(self, answer: Answer) -> Answer:

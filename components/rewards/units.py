@@ -1,5 +1,5 @@
-"""Units of measurement, exactly. A table of our own: answers name few units, and the large libraries evaluate
-expressions that they are given. Temperatures are left out, since their zeros differ."""
+"""Units of measurement, exactly but for radians. A table of our own: answers name few units, and the large libraries
+evaluate expressions that they are given. Temperatures are left out, since their zeros differ."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TABLE = {
     "money": "dollar 1 usd $; cent .01 ¢",
     "euros": "euro 1 eur €",
     "sterling": "gbp 1 £",
-    "angle": "degree 1 deg °",
+    "angle": "degree 1 deg °; radian 57.295779513082320876798154814105 rad",
     "energy": "j 1 joule; kj 1000 kilojoule; mj .001 millijoule; cal 4.184 calorie; kcal 4184 kilocalorie; kwh 3600000",
     "power": "w 1 watt; kw 1000 kilowatt; mw .001 milliwatt",
 }
@@ -104,6 +104,11 @@ def unit_after(text: str) -> Unit | None:
 def known_unit(word: str) -> Unit | None:
     """The unit of this name, or None."""
     return _CASED.get(word) or UNITS.get(word.casefold())
+
+
+def contradictory(one: Unit | None, two: Unit | None) -> bool:
+    """Both are units of one dimension, but not the same: centimetres and metres."""
+    return one is not None and two is not None and one.dimension == two.dimension and one.factor != two.factor
 
 
 def _plain(text: str) -> str:

@@ -1,6 +1,6 @@
-"""Ends of completions by an author who had not read the grammar: right, wrong, and what may be neither.
+"""Ends of completions by two authors who had not read the grammar: right, wrong, and what may be neither.
 
-A selection of 1130: what was judged wrongly at first, and what no other table has. `RIGHT` are accepted, `WRONG`
+A selection: what was judged wrongly at first, and what no other table has. `RIGHT` are accepted, `WRONG`
 refused, `OPEN` get no full reward in either case. Reference -> answers.
 """
 
@@ -63,6 +63,14 @@ BOX_RIGHT: Table = {
     "\\frac{1}{3}": ["\\frac{1}{3} \\approx 0.333", "0.\\dot{3}", "0.\\overline{3}"],
     "43": ["42+1=43", "\\boxed{43}", "x = \\boxed{43}", "\\quad 43 \\quad", "\\textbf{43}"],
     "5040": ["5\\,040", "7!"],
+    "1234567": ["1{,\\!}234{,\\!}567"],
+    "7:2": ["7\\text{:}2", "7{:}2", "7 \\colon 2"],
+    "\\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}": ["\\mathbf{v} = \\begin{bmatrix} 1 \\\\ 2 \\end{bmatrix}"],
+    "x+2y": ["P(x,y) = 2y + x", "f(x, y)=x+2y"],
+    "10": ["C(5,2) = 10", "10\\text{ min}"],
+    "30\\text{ minutes}": ["30", "30\\text{ min}", "30 minutes"],
+    "\\$4.50": ["4.50\\text{ dollars}", "\\$4.50 \\text{ USD}"],
+    "60^\\circ": ["60", "60\\text{ degrees}"],
 }  # fmt: skip
 BOX_WRONG: Table = {
     "\\frac{3}{4}": ["{4 \\over 3}", "3/4 \\text{ or } 4/3", "\\frac{3}{4}\\frac{4}{3}"],
@@ -77,6 +85,14 @@ BOX_WRONG: Table = {
     "43": ["\\boxed{43}42", "42\\boxed{43}", "43=42", "40<x<44", "\\overline{43}",
            "43\\color{white}{2}", "4\\phantom{0}3", "43 | 42", "43'", "\\cancel{43}",
            "43 \\text{ if } x>0"],
+    "1234": ["1{,\\!}23", "1{,\\!}2345"],
+    "7:2": ["2{:}7", "7\\text{:}3"],
+    "72": ["7\\text{:}2"],
+    "x+2y": ["P(x,y)", "P(x,y)=x-2y", "P(x+2y,0)"],
+    "10": ["C(5,2)", "f(10,10)", "f(10,10)=11"],
+    "30\\text{ minutes}": ["30\\text{ hours}", "30\\text{ sec}"],
+    "\\$4.50": ["4.50\\text{ cents}", "4.50¢"],
+    "60^\\circ": ["60\\text{ radians}", "60\\text{ rad}"],
     "\\binom{10}{3}": ["{3 \\choose 10}", "\\frac{10!}{3!7}", "\\frac{10!}{37!}"],
 }  # fmt: skip
 BOX_OPEN: Table = {
@@ -98,6 +114,7 @@ WHOLE_RIGHT: list[tuple[NumericVerifier | MathVerifier, str, str]] = [
     (LAST, "72", "Thus \\(48 + 24 = \\boxed{72}\\)."),
     (LAST, "72", "She sold 72 clips in all.\n\nCheck: 48 + 24 = 72 ✓."),
     (LAST, "72", "She sold 48 and then 24, so 72."),
+    (LAST, "72", "$x = 72\\text{ square inches} = \\boxed{72\\text{ square inches}}$"),
     (MATH, "1,2", "The solutions are $\\boxed{1}$ and $\\boxed{2}$."),
     (MATH, "1,2,3", "So \\boxed{1}, \\boxed{2}, and \\boxed{3}."),
     (MATH, "43", "\\boxed{43}\n\nIndeed, \\boxed{43}"),

@@ -43,6 +43,7 @@ _BUILDER = re.compile(
 """A set of the numbers for which an inequality holds is that inequality."""
 _FACE = re.compile(r"\\(?:mathbf|boldsymbol|bm|mathit|mathsf|mathcal|ensuremath|underline)\s*(?=\{)")
 _DRESSED_NUMBER = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mbox)\s*(\{[-+0-9., ]+\})")
+_COLON = re.compile(r"(?:\\(?:text|mathrm)\s*)?\{\s*:\s*\}")
 _WRAPPERS = ("$$", "$", "**", "__", "*", "_", '"', "'")
 _INSIDE = {"$": 1, "*": 1000, "**": 1000}
 """How often a wrapper may stand inside: a currency in a formula; an asterisk begins and ends no formula."""
@@ -63,7 +64,7 @@ def undressed(text: str) -> str:
         text = re.sub(r"\\\\(?=[A-Za-z])", r"\\", text)
     text = _DRESSED_NUMBER.sub(r"\1", _CIRCLE.sub("°", _ROWS.sub(r"\\\\ ", text)))
     text = _NO_SIGN.sub(" ", _FACE.sub("", text))
-    text = _NEGATIVE.sub("-", _HALF.sub(r" \1m", text)).replace("{:}", ":")
+    text = _COLON.sub(":", _NEGATIVE.sub("-", _HALF.sub(r" \1m", text)))
     text = _INFIX.sub(_prefix, text)
     text = _unwrapped(_BOLD.sub(lambda found: found[2], text).strip())
     return built[2].strip() if (built := _BUILDER.fullmatch(text)) else text

@@ -58,7 +58,7 @@ class Expressions(Commands):
                 break
         if divisions > MAX_DEPTH:
             raise NotRead("more divisions than anybody writes")
-        return factors[0] if len(factors) == 1 else product(factors)
+        return factors[0] if len(factors) == 1 else _applied(*factors) or product(factors)
 
     def _juxtaposed(self, left: Node) -> bool:
         """A factor follows without a sign: a letter, a name, an opening bracket; a number in ``3!7!`` only."""
@@ -182,7 +182,7 @@ class Expressions(Commands):
         if opening == "{":
             found = self.sum()
             self.expect("sign", "}")
-            return Node("bracket", (scalar(found),))
+            return found if found.kind == "symbol" else Node("bracket", (scalar(found),))
         if opening == "|":
             inside = scalar(self.sum())
             self.expect("sign", "|")
@@ -223,6 +223,13 @@ class Expressions(Commands):
     def item(self) -> Node:
         """One item between brackets."""
         return self.sum()
+
+
+def _applied(name: Node, *rest: Node) -> Node | None:
+    """``f(x, y)``: a function of several arguments, which is a name and has no value."""
+    if name.kind != "symbol" or len(rest) != 1 or rest[0].kind != "tuple" or rest[0].args[:2] != ("(", ")"):
+        return None
+    return Node("call", (name.args[0], tuple(map(scalar, rest[0].args[2]))))
 
 
 def _added(terms: list[Node]) -> Node:

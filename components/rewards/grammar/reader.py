@@ -230,7 +230,7 @@ class _Reader(Expressions):
 
 
 def is_label(node: Node) -> bool:
-    """What the other side of an equation may be said to be the value of: ``x``, ``f(x)``, ``AB``, ``(x, y)``."""
+    """What the other side of an equation may be said to be the value of: ``x``, ``f(x)``, ``AB``, ``f(x, y)``."""
     match node.kind:
         case "symbol":
             return True
@@ -240,6 +240,8 @@ def is_label(node: Node) -> bool:
             return all(is_label(arg) or arg.kind == "bracket" for arg in node.args) and is_label(node.args[0])
         case "tuple":
             return all(map(is_label, node.args[2]))
+        case "call":
+            return len(node.args[0]) == 1  # no function that is known
     return False
 
 

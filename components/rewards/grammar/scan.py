@@ -91,11 +91,20 @@ def _statement(sentence: str) -> str | None:
         first -= 1
     if first > 1 and tokens[first - 1].text in ("and", "or") and tokens[first - 2].kind == "number":
         return plain[tokens[first - 2].at :]
-    words = 0
+    words = WORDS if _said_before(tokens[: first + 1], tokens[last]) else 0
     while first and words < WORDS and (tokens[first - 1].kind == "word" or tokens[first - 1].text == "."):
         first -= 1
         words += tokens[first].kind == "word"
     return plain[tokens[first].at :]
+
+
+def _said_before(tokens: list[Token], last: Token) -> bool:
+    """``42 cm =`` stands before the last number, which is 42: the words there are its unit."""
+    at = len(tokens) - 1
+    while at and tokens[at - 1].kind == "word":
+        at -= 1
+    said = tokens[at - 1] if 0 < at < len(tokens) - 1 else None
+    return tokens[-1].text == "=" and said is not None and said.kind == "number" and said.text == last.text
 
 
 def _ends(token: Token) -> bool:

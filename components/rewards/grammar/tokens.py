@@ -24,7 +24,7 @@ class Token(NamedTuple):
 
 
 _SPACE = r"[ \u00a0\u2009\u202f]|\\[,;: ]|~"
-_COMMA = r"\{,\}(?:\\!)?|,\\!|\\!,?"
+_COMMA = r"\{,(?:\\!)?\}(?:\\!)?|,\\!|\\!,?"
 _EXPONENT = r"(?:[eE][-+]?[0-9]{1,9}(?![0-9A-Za-z]))?"
 _DECIMALS = r"(?![0-9])(?:\.[0-9]+)?"
 _GROUPED = rf"[1-9][0-9]{{0,2}}(?:(?P<sep>{_SPACE}|{_COMMA}|'%s)[0-9]{{3}}(?:(?P=sep)[0-9]{{3}})*){_DECIMALS}"
@@ -120,6 +120,8 @@ def _tokens(kind: str, match: re.Match[str], last: Token | None, spaced: bool, l
     at, value = match.start(), match[kind]
     if kind == "text":
         inner = value[value.index("{") + 1 : -1].strip()
+        if inner in _ALSO_UNITS and match.end() == len(text) and last is not None and last.kind == "number":
+            return [Token("word", inner, at, spaced)]
         return _dressed(inner, at, spaced)
     if kind == "name":
         if value in FUNCTIONS or value in CONSTANTS:
