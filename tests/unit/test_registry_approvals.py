@@ -194,6 +194,7 @@ def test_whatever_is_stored_can_be_read_and_held_against_the_policy(store: Memor
     made = signed(store, candidate)
     odd = [
         replace(made, signature="A" * 30_000),
+        replace(made, signature=f"{made.signature[:8]}\n{made.signature[8:]}"),
         replace(made, key="\u5b57"),
         replace(made, statement=replace(made.statement, at="0001-01-01T00:00:00+00:00")),
         replace(made, statement=replace(made.statement, expires="9999-12-31T23:59:59+00:00")),

@@ -55,6 +55,7 @@ def test_worked_windows_that_crawl_one_slot_a_visit(window, directions, expected
         ([4, 5, 6, 7], dict.fromkeys(range(4, 8), EASIER), [0, 1, 2, 3]),
         ([4, 5, 6, 7], {5: EASIER, 6: HARDER}, [3, 4, 7, 8]),
         ([6, 7, 8, 9], {6: HARDER}, [6, 7, 8, 9]),
+        ([6, 8], {6: HARDER, 8: HARDER}, [7, 9]),  # the harder one moves first
     ],
 )
 def test_worked_windows_whose_movers_jump_over_the_window(window, directions, expected):
