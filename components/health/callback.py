@@ -11,13 +11,12 @@ Not imported by `components.health`, which needs no transformers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from components.health.in_process import InProcess, Rules
+from components.health.in_process import InProcess
 from components.health.monitor import GRAVE, worst
 from components.health.own_scale import scaled
 from components.health.readers.jsonl import row_of
@@ -31,24 +30,10 @@ class EvenkeelCallback(InProcess, TrainerCallback):  # type: ignore[misc]  # myp
 
     Every process judges, by the same numbers (the trainers gather them), so that all stop together; the main one alone
     prints and writes.
-
-    Args:
-        folder, rules, names, say: as of `InProcess`.
-        stop: end the training when a rule of level rollback or stop speaks.
     """
 
-    def __init__(
-        self,
-        folder: str | Path | None = None,
-        *,
-        rules: Rules = None,
-        names: str | Path | None = None,
-        stop: bool = False,
-        say: Callable[[str], None] = print,
-    ) -> None:
-        super().__init__("trl", folder, rules, names, say)
-        self._stop = stop
-        self._waiting: Row | None = None
+    trainer = "trl"
+    _waiting: Row | None = None
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any

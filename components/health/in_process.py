@@ -1,4 +1,4 @@
-"""The health monitor inside somebody else's training process: what the callbacks for the trainers share."""
+"""The health monitor inside another trainer's process: what the callbacks for the trainers share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from components.config.judgement import RuleSettings
 from components.files import append_line
@@ -31,31 +31,35 @@ class InProcess:
     no other place in this project swallows an error.
 
     Args:
-        trainer: whose names of metrics are known: a file of `configs/health/names`.
         folder: where to write; None writes nothing.
         rules: a file of rules, or rules; `configs/health/logs.yaml` when None.
-        names: a mapping file of the trainer's metrics to our signals, in place of the trainer's.
+        names: a mapping file of the trainer's metrics to our signals; that of ``trainer`` when None.
+        stop: end the training when a rule of level rollback or stop speaks.
         say: gets every line that is to be printed.
 
     Raises:
         InputError: rules or mapping are wrong: a monitor that cannot be built must not pass for one that is silent.
     """
 
+    trainer: ClassVar[str]
+    """Whose names of metrics are known: a file of `configs/health/names`."""
+
     def __init__(
         self,
-        trainer: str,
-        folder: str | Path | None,
-        rules: Rules,
-        names: str | Path | None,
-        say: Callable[[str], None],
+        folder: str | Path | None = None,
+        *,
+        rules: Rules = None,
+        names: str | Path | None = None,
+        stop: bool = False,
+        say: Callable[[str], None] = print,
     ) -> None:
         if isinstance(rules, Mapping):
             self._rules = dict(rules)
         else:
             self._rules = load_rules(LOG_RULES if rules is None else Path(rules))
-        self._names = names_of(trainer) if names is None else load_names(Path(names))
+        self._names = names_of(self.trainer) if names is None else load_names(Path(names))
         self._folder = None if folder is None else Path(folder)
-        self._say = say
+        self._stop, self._say = stop, say
         self._off: set[str] = set()
         self.verdicts: list[Verdict] = []
         """Everything the rules have said since the training began, in order."""

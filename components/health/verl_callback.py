@@ -9,12 +9,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from components.errors import EvenkeelError
-from components.health.in_process import InProcess, Rules
+from components.health.in_process import InProcess
 from components.health.monitor import GRAVE, worst
 from components.health.readers.numbers import as_number
 from components.health.readers.steps import Row
@@ -27,23 +27,10 @@ class GraveVerdict(EvenkeelError):
 
 
 class VerlLogger(InProcess):
-    """What verl calls with the metrics of every step; see `InProcess`.
+    """What verl calls with the metrics of every step; see `InProcess`. With ``stop`` a grave verdict raises
+    `GraveVerdict` out of the training loop."""
 
-    Args:
-        stop: raise `GraveVerdict` out of the training loop when a rule of level rollback or stop speaks.
-    """
-
-    def __init__(
-        self,
-        folder: str | Path | None = None,
-        *,
-        rules: Rules = None,
-        names: str | Path | None = None,
-        stop: bool = False,
-        say: Callable[[str], None] = print,
-    ) -> None:
-        super().__init__("verl", folder, rules, names, say)
-        self._stop = stop
+    trainer = "verl"
 
     def log(self, data: Mapping[str, Any], step: int) -> None:
         """Judge one step. verl logs a step once, but for a validation before the first one.

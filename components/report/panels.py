@@ -102,7 +102,7 @@ PANELS: dict[str, Panel] = {
         (
             Series("groups_sampled", "sampled", "orange"),
             Series("groups_trained", "trained", "blue"),
-            Series("groups_ended", "ended early", "purple"),
+            Series("schedule_ended", "ended early", "purple"),
             Series("schedule_skipped", "skipped", "green"),
         ),
         "Dynamic sampling draws more than it trains on; the distance is what it throws away. Ended early: not "

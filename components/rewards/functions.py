@@ -73,12 +73,12 @@ class PlainFunction:
         Raises:
             ValueError: the function did not return that.
         """
-        asked: Any = prompt.text
+        question: Any = prompt.text
         written: list[Any] = list(texts)
         if self._settings.conversational:
-            asked = [{"role": "user", "content": prompt.text}]
+            question = [{"role": "user", "content": prompt.text}]
             written = [[{"role": "assistant", "content": text}] for text in texts]
-        same = {"prompts": asked, **{name: read(prompt) for name, read in OF_PROMPT.items()}}
+        same = {"prompts": question, **{name: read(prompt) for name, read in OF_PROMPT.items()}}
         columns = {"completions": written, "completion_ids": list(ids)}
         columns |= {name: [value] * len(texts) for name, value in same.items()}
         taken = {name: column for name, column in columns.items() if name in self._takes}

@@ -116,7 +116,10 @@ class Collector:
             kept = without_repeats(kept, self._settings.max_repeats)
             if len(kept) >= count:
                 break
-        return Rollout(tuple(sampled), tuple(kept[:count]), attempt, schedule.metrics())
+        found = schedule.metrics()
+        if self._settings.two_stage:
+            found["ended"] = float(sum(len(group.completions) < self._settings.group_size for group in sampled))
+        return Rollout(tuple(sampled), tuple(kept[:count]), attempt, found)
 
     def _draw(self, schedule: Schedule, count: int, sampling: Sampling) -> list[Group]:
         """Groups of the next ``count`` prompts; with two stages only those that are worth it are completed."""

@@ -41,7 +41,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """``problems`` are sentences: what could not be asked or read."""
+    """``problems`` are sentences: what could not be requested or read."""
 
     waiting: list[Waiting]
     problems: list[str]

@@ -65,7 +65,7 @@ def moody(texts: list[str], calls: int) -> list[float | None] | str:
     return [float(calls)] * len(texts)
 
 
-def beside(texts: list[str], _: int) -> list[float | None] | str:
+def adjacent(texts: list[str], _: int) -> list[float | None] | str:
     return [None] * len(texts)
 
 
@@ -103,7 +103,7 @@ def test_what_pays_more_for_nothing_than_for_the_right_answer_is_noted_and_no_fi
 
 
 def test_what_is_paid_for_everything_or_does_not_apply_is_neither_found_nor_noted():
-    payments = audited(flat=flat, beside=beside)
+    payments = audited(flat=flat, adjacent=adjacent)
     assert list(findings(payments, 0.02)) == [] and list(remarks(payments)) == []
 
 

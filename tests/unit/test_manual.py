@@ -1,4 +1,4 @@
-"""The manual is the code's, and every command that prints a table prints JSON instead where it is asked to."""
+"""The manual is the code's, and every command that prints a table prints JSON with `--json`."""
 
 from __future__ import annotations
 

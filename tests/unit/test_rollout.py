@@ -457,6 +457,12 @@ def test_in_two_stages_only_groups_that_are_undecided_are_completed():
     assert all(len(group.completions) == 8 for group in rollout.trained)
 
 
+@pytest.mark.parametrize("p", [0.0, 0.15])
+def test_groups_that_were_ended_are_counted_even_where_all_were(p):
+    rollout = in_two_stages(p)
+    assert rollout.schedule["ended"] == sum(len(group.completions) == 4 for group in rollout.sampled) > 0
+
+
 def test_a_step_in_two_stages_costs_the_first_of_all_and_the_second_of_some():
     assert sum(len(group.completions) for group in in_two_stages(0.0).sampled) == 40 * 4
     assert sum(len(group.completions) for group in in_two_stages(0.5).sampled) > 40 * 7

@@ -51,14 +51,12 @@ def step_signals(
     unknown = sorted(name for name in update if find_signal(name) is None)
     if unknown:
         raise ValueError(f"undocumented signals: {', '.join(unknown)}; describe them in SIGNALS")
-    sizes = [len(group.completions) for group in sampled]
     finite = {name: float(value) for name, value in update.items() if math.isfinite(value)}
     return {
         **outcome_signals(sampled),
         **text_signals(sampled),
         **question_signals(sampled),
-        "completions_sampled": float(sum(sizes)),
-        "groups_ended": float(sum(size < max(sizes) for size in sizes)),
+        "completions_sampled": float(sum(len(group.completions) for group in sampled)),
         "groups_sampled": float(len(sampled)),
         "groups_trained": float(len(trained)),
         "attempts": float(attempts),

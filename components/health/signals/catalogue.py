@@ -49,7 +49,6 @@ SIGNALS: dict[str, Signal] = {
         "share", -1, 1, "free", "run", "largest rise of one question's accuracy within five steps (2606.10931)"
     ),
     "completions_sampled": Signal("count", 0, _INF, "free", "groups", "completions drawn, before any filter"),
-    "groups_ended": Signal("count", 0, _INF, "free", "groups", "groups not completed after their first stage"),
     "groups_sampled": Signal("count", 0, _INF, "free", "groups", "groups drawn, before any filter"),
     "groups_trained": Signal("count", 0, _INF, "free", "groups", "groups in the update"),
     "attempts": Signal("count", 0, _INF, "free", "groups", "batches of prompts drawn by dynamic sampling"),
@@ -154,6 +153,7 @@ SIGNALS: dict[str, Signal] = {
     "schedule_in_band": Signal("prompts", 0, 1, "free", "schedule", "prompts of the step at the policy's boundary"),
     "schedule_reached": Signal("prompts", 0, 1, "free", "schedule", "how far the windows have moved through the data"),
     "schedule_closed": Signal("prompts", 0, 1, "free", "schedule", "training prompts that the gate did not admit"),
+    "schedule_ended": Signal("count", 0, _INF, "free", "schedule", "groups not completed after their first stage"),
     "schedule_skipped": Signal("count", 0, _INF, "free", "schedule", "prompts passed over since the step before"),
     "schedule_forecast_error": Signal(
         "squared", 0, 1, "free", "schedule", "Brier score of the forecast that a group is mixed, in the last draw"

@@ -2,7 +2,7 @@
 
 Half of them, ``held_out``, played no part in the making of the audit's probes; most of those are what public graders do
 or did (Math-Verify, verl, the graders of MATH and of Qwen2.5-Math, TinyZero), or what issues of such projects report.
-Those of `other_author` are by somebody who had read neither the probes nor these holes.
+Those of `other_author` are by an author who had read neither the probes nor these holes.
 """
 
 from __future__ import annotations
