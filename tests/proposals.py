@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -28,6 +29,7 @@ from components.types import StepRecord
 from flows.governance.signers import signing_key
 from flows.host.git import IDENTITY, git
 from flows.recording.lineage import outputs
+from tests.code_graph import ROOT
 from tests.fake_line.stages.work import SIGNALS, checkpoint
 
 STEPS = 10
@@ -145,6 +147,14 @@ def lineage(layout: Layout, **other: Any) -> dict[str, Any]:
         "outputs": outputs(layout.root),
         **other,
     }
+
+
+def empty_project(project: Path) -> None:
+    """A committed project with our configurations and a pipeline without stages."""
+    shutil.copytree(ROOT / "configs", project / "configs")
+    (project / "dvc.yaml").write_text("stages: {}\n")
+    git(project, "init", "--quiet")
+    commit(project)
 
 
 def commit(project: Path) -> None:

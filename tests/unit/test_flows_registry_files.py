@@ -34,7 +34,7 @@ from flows.cli import app
 from flows.governance.signers import signing_key, verified
 from flows.host.git import IDENTITY, git
 from tests.code_graph import ROOT
-from tests.proposals import commit, propose_in
+from tests.proposals import commit, empty_project, propose_in
 
 RUNNER = CliRunner()
 
@@ -43,10 +43,7 @@ RUNNER = CliRunner()
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A project with two candidates, and the digest of the first."""
     project = tmp_path_factory.mktemp("whole") / "project"
-    shutil.copytree(ROOT / "configs", project / "configs")
-    (project / "dvc.yaml").write_text("stages: {}\n")
-    git(project, "init", "--quiet")
-    commit(project)
+    empty_project(project)
     propose_in(project, 2.0)
     return project, propose_in(project, 1.0).digest
 

@@ -22,22 +22,17 @@ from flows.cli import app
 from flows.governance.decisions import approve_candidate, reject_candidate
 from flows.governance.registry import RegistryContext
 from flows.governance.statements import StatementOptions
-from flows.host.git import git
 from flows.promoting.registries import DEFAULT
 from flows.watching import approvals
 from flows.watching.approvals import Found, find_waiting
-from tests.code_graph import ROOT
-from tests.proposals import commit, propose_in
+from tests.proposals import empty_project, propose_in
 
 
 @pytest.fixture(scope="module")
 def proposed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A project with one candidate, and its digest."""
     project = tmp_path_factory.mktemp("proposed") / "project"
-    shutil.copytree(ROOT / "configs", project / "configs")
-    (project / "dvc.yaml").write_text("stages: {}\n")
-    git(project, "init", "--quiet")
-    commit(project)
+    empty_project(project)
     return project, propose_in(project, 1.0).digest
 
 
