@@ -70,7 +70,7 @@ def table(rows: Sequence[Row]) -> str:
         "| " + " | ".join([*head, "processor time, of uniform's", "groups without gradient"]) + " |",
         "|---" * 9 + "|",
     ]
-    for target in TASKS[rows[0]["task"]][2]:
+    for target in TASKS[rows[0]["task"]].targets:
         spent = {name: _spent(whole, name, target, COMPLETIONS) for name in METHODS}
         times = {name: _spent(whole, name, target, SECONDS) for name in METHODS}
         for name, by_seed in spent.items():

@@ -1,4 +1,4 @@
-"""One run, measured every second step on the dev split, and its curve."""
+"""One run, measured every few steps on the dev split, and its curve."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Enough(Exception):
 
 def prepared(work: Path, task: str, seed: int) -> Path:
     """A folder with everything before training."""
-    base, changes, _ = TASKS[task]
-    return prepare(work / f"{task}-{seed}", "dapo", {**changes, "seed": seed}, base)
+    of = TASKS[task]
+    return prepare(work / f"{task}-{seed}", "dapo", {**of.changes, "seed": seed}, of.base)
 
 
 def measure(work: Path, task: str, method: str, seed: int, budget: int) -> Row:
@@ -54,7 +54,7 @@ def measure(work: Path, task: str, method: str, seed: int, budget: int) -> Row:
         sampled += record.signals["completions_sampled"]
         groups += record.signals["groups_sampled"]
         dead += record.signals["groups_sampled"] * record.signals.get("zero_variance_share", 0.0)
-        if sampled >= budget or reached_at(curve, max(TASKS[task][2])) is not None:
+        if sampled >= budget or reached_at(curve, max(TASKS[task].targets)) is not None:
             raise Enough
 
     try:
@@ -69,13 +69,12 @@ def measure(work: Path, task: str, method: str, seed: int, budget: int) -> Row:
 
 
 def run_settings(folder: Path, task: str, method: str, seed: int) -> Settings:
-    """The task with one method: measured every second step, stopped by nothing but `watch`."""
-    base, changes, _ = TASKS[task]
-    own = METHODS[method]
+    """The task with one method, stopped by nothing but `watch`."""
+    of, own = TASKS[task], METHODS[method]
     below, top = folder / "below.yaml", folder / "config.yaml"
-    write_text(below, yaml.safe_dump({"extends": [str(CONFIGS / base)], **changes}))
-    steps = {"steps": 1000, "eval_every": 2, "eval_prompts": 128, "eval_samples": 4, "checkpoint_every": 10_000}
-    above = {**own, "seed": seed, "health": {"enabled": False}, "train": {**steps, "keep_pairs": 0, **own["train"]}}
+    write_text(below, yaml.safe_dump({"extends": [str(CONFIGS / of.base)], **of.changes}))
+    steps = {"steps": 1000, "checkpoint_every": 10_000, "keep_pairs": 0, **of.measured}
+    above = {**own, "seed": seed, "health": {"enabled": False}, "train": {**steps, **own["train"]}}
     write_text(top, yaml.safe_dump({"extends": [str(below)], **above}))
     return load(top)
 

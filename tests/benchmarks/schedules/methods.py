@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 Row = dict[str, Any]
@@ -43,10 +44,28 @@ MIX: Row = {
     "letter_counting": {"settings": {"min_words": 1, "max_words": 4}},
 }
 GYM = "reasoning-gym.yaml"
-TASKS: dict[str, tuple[str, Row, tuple[float, ...]]] = {
-    "demo": ("demo.yaml", {}, (0.5, 0.6, 0.7)),
-    "three_digits": ("demo.yaml", {"data": {"source": {"levels": 3}}}, (0.4, 0.5, 0.6)),
-    "gym_hard": (GYM, {"sft": SFT, "data": {"source": {"datasets": MIX}}}, (0.3, 0.35, 0.4)),
-    "mostly_right": ("demo.yaml", {"data": {"source": {"forget": 0.3}}}, (0.8, 0.85, 0.9)),
+
+
+@dataclass(frozen=True)
+class Task:
+    """A configuration, what is changed in it, and the held-out accuracies to reach."""
+
+    base: str
+    changes: Row
+    targets: tuple[float, ...]
+    measured: Row = field(default_factory=lambda: {"eval_every": 2, "eval_prompts": 128, "eval_samples": 4})
+    """When and on how much of the dev split."""
+
+
+TASKS: dict[str, Task] = {
+    "demo": Task("demo.yaml", {}, (0.5, 0.6, 0.7)),
+    "three_digits": Task("demo.yaml", {"data": {"source": {"levels": 3}}}, (0.4, 0.5, 0.6)),
+    "gym_hard": Task(GYM, {"sft": SFT, "data": {"source": {"datasets": MIX}}}, (0.3, 0.35, 0.4)),
+    "mostly_right": Task("demo.yaml", {"data": {"source": {"forget": 0.3}}}, (0.8, 0.85, 0.9)),
+    "smollm2": Task(
+        "smollm2.yaml",
+        {"threads": 1, "data": {"splits": {"sft": 0.15, "train": 0.45, "dev": 0.2, "test": 0.2}}},
+        (0.4, 0.5, 0.6),
+        {"eval_every": 4, "eval_prompts": 120, "eval_samples": 2},
+    ),
 }
-"""A configuration, what is changed in it, and the held-out accuracies to reach."""
