@@ -19,6 +19,8 @@ from components.files import dump_json, read_text, sha256_bytes, sha256_file, wr
 
 FOLDER = "package"
 CODE = "components"
+CONSTRAINTS = "constraints.txt"
+PINS = "# The package, and the versions that it was tested with, as `evenkeel update` writes them.\nevenkeel=="
 HEAD = "# The pipeline of the installed package, as `evenkeel update` writes it. package/STAGE: digest of its code.\n"
 UPDATE = "`evenkeel update` records what is installed, commit that; or install the version that constraints.txt has"
 
@@ -63,6 +65,21 @@ def record(project: Path) -> list[str]:
     for stage in changed:
         write_text(project / FOLDER / stage, f"{digests()[stage]}\n")
     return changed
+
+
+def own_constraints(version: str) -> str:
+    """The `constraints.txt` of a project that uses this version of the package."""
+    return f"{PINS}{version}\n{read_text(SHIPPED / CONSTRAINTS)}"
+
+
+def pins_digest(project: Path) -> str:
+    """Digest of a project's `constraints.txt` without the package itself, which images, made of a checkout, do not have
+    as a package; empty where there is none."""
+    path = project / CONSTRAINTS
+    if not path.is_file():
+        return ""
+    text = read_text(path)
+    return sha256_bytes((text.removeprefix(PINS).partition("\n")[2] if text.startswith(PINS) else text).encode())
 
 
 def check_installed(folder: Path) -> None:

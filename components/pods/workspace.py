@@ -15,26 +15,29 @@ from components.directories import write_directory
 from components.errors import InputError
 from components.files import os_errors, read_text, write_bytes
 from components.layout import Layout
+from components.pods.code import COPY, code_folder, extensions
 from components.pods.depot import Depot
 from components.pods.fetch import INPUT
 from components.pods.parcels import Sender, clear, fetch, parcels, read
 from components.status import StageStatus, read_status, status_path
 
-CODE = ("components", "configs")
-PLAIN = ("constraints.txt", "dvc.yaml")
+CODE = "components"
+PLAIN = ("configs", "constraints.txt", "dvc.yaml")
 """What every stage is given, besides code and settings."""
 
 
 def put_input(workspace: Path, depot: Depot, stage: str, settings: Settings, config: Path) -> None:
-    """Put what the pods need of a workspace: its code, ``config`` (the file that the pods are given), the outputs of
-    other stages that this one reads, and the files that the settings name. An answer that is there goes: it is that of
-    a submission before, and must not be taken for this one's.
+    """Put what the pods need of a workspace: its code and that of ``kind: python`` settings (`components.pods.code`),
+    ``config`` (the file that the pods are given), the outputs of other stages that this one reads, and the files that
+    the settings name. An answer that is there goes: it is that of a submission before, and must not be taken for this
+    one's.
 
     Raises:
         InputError: one of them is missing, or lies outside of the workspace.
         Unavailable: the server does not answer.
     """
-    plain = [Path(name) for name in (*CODE, *PLAIN)]
+    code = code_folder(workspace)
+    plain = [code if code == COPY else Path(CODE), *extensions(workspace, settings), *map(Path, PLAIN)]
     files: dict[str, Path] = {}
     for name in (*plain, config, *inputs(workspace, stage), *_named(workspace, stage, settings)):
         for path in _below(_inside(workspace, name)):

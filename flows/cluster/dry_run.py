@@ -11,13 +11,14 @@ from components.code_digest import code_digest
 from components.config import Settings
 from components.config.kubernetes import VolumeState
 from components.errors import InputError
-from components.files import sha256_file
+from components.installed import pins_digest
 from components.launch.kubernetes import cost
 from components.launch.kubernetes.manifests import jobset
 from components.launch.kubernetes.owner import submitter
 from components.launch.kubernetes.plan import USER, RunPlan, Submission, plan_run
 from components.launch.kubernetes.showing import as_yaml
 from components.planning.least import check_run
+from components.pods.code import code_folder
 from flows.run.workspace import Workspace
 
 STAGE = "train"
@@ -51,10 +52,10 @@ def planned(workspace: Workspace, note: Callable[[str], None]) -> RunPlan:
         there = Path(how.shared.path) / workspace.project.name / "runs" / workspace.run_id
         note(f"{root} is not below {how.shared.path}, where pods see the shared volume: shown as if it were {there}")
         root = there
-    constraints = sha256_file(workspace.project / "constraints.txt")
-    who = how.owner or submitter()
-    digests, user = (code_digest(), constraints), how.user or os.getuid() or USER
-    return plan_run(settings, Submission(STAGE, root, workspace.run_id, who, *digests, datetime.now(UTC), user))
+    project, who = workspace.project, how.owner or submitter()
+    digests, user = (code_digest(), pins_digest(project)), how.user or os.getuid() or USER
+    now, source = datetime.now(UTC), code_folder(project)
+    return plan_run(settings, Submission(STAGE, root, workspace.run_id, who, *digests, now, user, source))
 
 
 def shown(plan: RunPlan) -> tuple[str, str]:

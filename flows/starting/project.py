@@ -9,16 +9,14 @@ from pathlib import Path
 from components.config.shipped import PROJECT_CONFIGS, SHIPPED
 from components.directories import write_directory
 from components.errors import InputError
-from components.files import read_text, write_text
-from components.installed import CODE, record
+from components.files import write_text
+from components.installed import CODE, CONSTRAINTS, own_constraints, record
 from flows.host.git import IDENTITY, git, succeeds
 
 TEMPLATE = Path(__file__).parent / "template"
-CONSTRAINTS = "constraints.txt"
 COPIED = ("prefect.yaml", ".dvcignore", ".dvc/config", ".dvc/.gitignore")
 GOVERNANCE = ("promotion/policy.yaml", "health/default.yaml")
 """The policy and the rules that it names: of the project, so that no update of the package changes them."""
-HEAD = "# The package, and the versions that it was tested with, as `evenkeel update` writes them.\n"
 
 
 def start(target: Path) -> None:
@@ -56,8 +54,7 @@ def update(project: Path) -> list[str]:
     """
     if (project / CODE).is_dir():
         raise InputError("this is a checkout of Evenkeel, which has the code itself", where=project, how="use git")
-    pins = f"evenkeel=={installed()}\n{read_text(SHIPPED / CONSTRAINTS)}"
-    write_text(project / CONSTRAINTS, HEAD + pins)
+    write_text(project / CONSTRAINTS, own_constraints(installed()))
     return record(project)
 
 

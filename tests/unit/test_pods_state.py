@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 from factories import settings, workspace
 
+from components.code_digest import code_digest
 from components.config import dump
 from components.config.registry import TransferSettings
 from components.errors import InputError, PeerLost
@@ -20,6 +21,7 @@ from components.layout import Layout
 from components.pods import fetch as fetch_module
 from components.pods import keeper as keeper_module
 from components.pods import parcels
+from components.pods.code import COPY, copy_installed
 from components.pods.depot import Depot, forget
 from components.pods.keeper import Keeper
 from components.pods.state import State, Writer
@@ -396,6 +398,15 @@ def test_a_pod_is_given_what_the_stage_needs_and_nothing_else(depot, submitted, 
     assert {"components/a.py", "configs/demo.yaml", "constraints.txt", "settings.yaml"} <= found.keys()
     assert {"out/clusters.jsonl", "out/sft/checkpoint/model.safetensors", "out/data/train.jsonl"} <= found.keys()
     assert not {".env", "out/evaluation.json", "components/__pycache__/a.pyc"} & found.keys()
+
+
+def test_a_pod_of_a_project_without_code_is_given_the_installed_package(depot, submitted, tmp_path, monkeypatch):
+    shutil.rmtree(submitted / "components")
+    copy_installed(submitted)
+    submit(submitted, depot)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", str(depot.endpoint_url))
+    assert fetch_module.main([depot.uri, str(tmp_path / "pod")]) == 0
+    assert code_digest(tmp_path / "pod" / COPY / "components") == code_digest()
 
 
 def test_what_the_settings_name_goes_along_if_a_pod_could_find_it(depot, submitted, tmp_path):

@@ -28,6 +28,7 @@ from components.launch.kubernetes.waiting import Refusals, StatusReporter
 from components.launch.kubernetes.watching import changes
 from components.launch.processes import driver_log
 from components.layout import Layout
+from components.pods.code import copy_installed
 from components.pods.workspace import put_input, take_output
 from components.status import clear_status
 
@@ -67,6 +68,7 @@ class KubernetesLauncher(Launcher):
             cluster.dry_run(manifest)
             clear_status(layout, job.stage)
             write_text(job.workspace / plan.config, dump(plan.settings))
+            copy_installed(job.workspace)
             if (there := depot(plan)) is not None:
                 put_input(job.workspace, there, job.stage, job.settings, Path(plan.config))
             uid = str(cluster.create(manifest)["metadata"]["uid"])

@@ -49,8 +49,8 @@ class RolePlan:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """Who submits what: the workspace as it is called here, the run's id, digests of its code and its packages, and the
-    number of the user whose files the pods work on."""
+    """Who submits what: the workspace as it is called here, the run's id, digests of its code and its packages, the
+    number of the user whose files the pods work on, and where below the workspace its code is."""
 
     stage: str
     workspace: Path
@@ -60,6 +60,7 @@ class Submission:
     constraints: str
     now: datetime
     user: int = USER
+    source: Path = Path()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def plan_run(settings: Settings, submission: Submission) -> RunPlan:
     count = servers(settings) if submission.stage in SAMPLING else 0
     urls = [f"http://{host(name, 'rollout', index)}:{HTTP_PORT}" for index in range(count)]
     roles = [_learner(settings, how, submission, name, nodes)]
-    roles += [_rollout(settings, how, workspace, count)] if count else []
+    roles += [_rollout(settings, how, workspace, submission.source, count)] if count else []
     return RunPlan(
         name,
         submission,
@@ -151,10 +152,14 @@ def _learner(settings: Settings, how: KubernetesSettings, submission: Submission
         command += [str(part) for pair in options.items() for part in pair]
         ports["rendezvous"] = RENDEZVOUS_PORT
     env = {"OMP_NUM_THREADS": str(settings.threads)}
+    if submission.source != Path():
+        env |= {"PYTHONPATH": str(_workspace(how, submission.workspace) / submission.source)}
     return RolePlan("learner", nodes, how.images.learner, how.learner, tuple(command), ports, env)
 
 
-def _rollout(settings: Settings, how: KubernetesSettings, workspace: PurePosixPath, count: int) -> RolePlan:
+def _rollout(
+    settings: Settings, how: KubernetesSettings, workspace: PurePosixPath, source: Path, count: int
+) -> RolePlan:
     engine = settings.rollout.engine
     assert isinstance(engine, VllmEngine) and how.images.rollout is not None  # `combinations.cluster` has seen to it
     dtype = settings.policy.dtype if engine.dtype == "policy" else engine.dtype
@@ -170,6 +175,7 @@ def _rollout(settings: Settings, how: KubernetesSettings, workspace: PurePosixPa
         gpu=how.rollout.gpus > 0,
     )
     env = environment(engine, str(settings.threads), gpu=how.rollout.gpus > 0)
-    env |= {"PYTHONPATH": str(workspace / PLUGIN)}
+    code = workspace / source
+    env |= {"PYTHONPATH": str(code / PLUGIN) if code == workspace else f"{code / PLUGIN}:{code}"}
     whole = (PYTHON, "-m", "components.pods.server", *command)
     return RolePlan("rollout", count, how.images.rollout, how.rollout, whole, {"http": HTTP_PORT}, env)

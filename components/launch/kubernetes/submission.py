@@ -7,27 +7,28 @@ from datetime import UTC, datetime
 
 from components.code_digest import code_digest
 from components.config.kubernetes import S3State
-from components.files import sha256_file
+from components.installed import pins_digest
 from components.launch.base import Job
 from components.launch.kubernetes.owner import submitter
 from components.launch.kubernetes.ownership import user_of
 from components.launch.kubernetes.plan import USER, RunPlan, Submission, address
+from components.pods.code import code_folder
 from components.pods.depot import Depot
 
 
 def submission(job: Job) -> Submission:
     """Who submits a job from here, and what code and packages it must find."""
     how, root = job.settings.launch.kubernetes, job.workspace.absolute()
-    constraints = root / "constraints.txt"
     return Submission(
         stage=job.stage,
         workspace=root,
         run=root.name,
         owner=(how and how.owner) or submitter(),
         code=code_digest(),
-        constraints=sha256_file(constraints) if constraints.exists() else "",
+        constraints=pins_digest(root),
         now=datetime.now(UTC),
         user=user_of(how, root) if how else USER,
+        source=code_folder(root),
     )
 
 
