@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from components.config import Settings
+from components.installed import record
 from components.launch.base import JobStatus
 from components.launch.kubernetes.launcher import KubernetesLauncher
 from tests.cluster.conftest import Place
@@ -98,6 +100,16 @@ def test_a_pod_trains_to_the_very_bytes_of_this_machine(prepared: Path, alone: S
     assert trained(workspace) == expected
     log = (workspace / "logs" / "driver.log").read_text("utf-8")
     assert "train" in log and list(run.launcher.logs(run.name)) == log.splitlines()
+
+
+def test_a_project_without_a_checkout_trains_to_the_same_bytes_by_the_installed_package(
+    prepared: Path, alone: Settings, expected: str
+) -> None:
+    workspace = copy(prepared, "own")
+    shutil.rmtree(workspace / "components")
+    record(workspace)
+    assert Waiting(workspace, alone).end() == JobStatus("succeeded", 0)
+    assert trained(workspace) == expected
 
 
 def test_an_evicted_pod_leaves_a_checkpoint_and_its_successor_comes_to_the_same_bytes(
