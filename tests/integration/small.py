@@ -21,6 +21,7 @@ SMALL = (
     # An untrained model is never right: what dynamic sampling would keep is nothing, and a run without an update has
     # signals missing, which the gate takes for a failure.
     "rollout.dynamic_sampling=null",
+    "rollout.two_stage=null",
     "health.responses.interventions=0",
     "reward.soft_overlong=null",
     "train.prompts_per_step=8",

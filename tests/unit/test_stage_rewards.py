@@ -23,6 +23,7 @@ MICRO = (
     "clusters={k: 2, components: 4}",
     "schedule={kind: uniform}",
     "rollout.group_size=4",
+    "rollout.two_stage=null",
     "rollout.max_new_tokens=6",
     "train={steps: 2, prompts_per_step: 4, eval_every: 1, eval_prompts: 2, eval_samples: 2, checkpoint_every: 2}",
     "evaluation={prompts: 4, samples: 2, bootstrap: 100}",

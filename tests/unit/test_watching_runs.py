@@ -141,7 +141,7 @@ def test_one_run_is_shown_with_stages_settings_processes_and_reason(project: Pat
     write_text(run.layout.logs / "data.log", "data\n")
     said = printed(show_run, run)
     assert "http://127.0.0.1:4200/runs/flow-run/f10" in said
-    assert 'schedule.kind = "ads"' in said
+    assert 'schedule.kind = "forecast"' in said
     assert "logs/data.log" in said
     assert str(os.getpid()) in said
     row = to_dict(run)
