@@ -11,8 +11,8 @@ from tests.benchmarks.styles.reference import Reference
 from tests.benchmarks.styles.statements import TWO_ANSWERS, Answer, Statement, state, state_two, styles_for
 from tests.benchmarks.styles.writing import as_text
 
-HELD_STYLES = {"minerva", "bold_marker", "equation_box"}
-HELD_FORMS = {"mixed", "unsimplified", "factored"}
+HELD_STYLES = ("minerva", "bold_marker", "equation_box")
+HELD_FORMS = ("mixed", "unsimplified", "factored")
 """Reported apart: what was missed of these was not looked at before the verifiers had been corrected for the others."""
 SIMPLE = {"nearby", "sign", "times10", "over10", "digit_dropped", "digit_added", "digits_swapped", "exponent"}
 """Sorts of wrong answers that are written like a right one, so that a variable and a unit may stand around them."""
