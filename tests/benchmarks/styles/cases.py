@@ -20,7 +20,8 @@ WITH_VARIABLE = SIMPLE | {"missing", "additional", "order"}
 NO_SENTENCE = {"variable_box", "equation_box", "minerva"}
 """Styles that a question cannot be stated in."""
 NOT_NUMERIC = {"other_unit", "question", "none", "inequality", "pm"}
-"""Sorts whose number is the right one if units and words do not count, which is a setting of `numeric`."""
+"""Sorts that say nothing of `numeric`: with its default settings units do not count, and where no number is stated, it
+may take one of the words before."""
 LAST_NUMBER_RIGHT = {"or_right_last", "not", "between", *TWO_ANSWERS}
 """Without a marker `numeric` takes the last number, which may be the right one here."""
 
@@ -60,8 +61,7 @@ def _right(rng: random.Random, kind: str, reference: Reference) -> Iterator[Case
     """The forms take turns over the styles, in an order that is drawn."""
     names = list(reference.forms)
     rng.shuffle(names)
-    usual = Answer("", "")
-    for number, style in enumerate(styles_for(reference, usual)):
+    for number, style in enumerate(styles_for(reference, Answer("any", "0"))):
         name = names[number % len(names)]
         form = reference.forms[name]
         answer = Answer(name, form, takes_unit="\\text" not in form and "\\$" not in form)

@@ -100,7 +100,7 @@ def _sum(groups: Iterable[Row]) -> Counter[str]:
 
 
 def _unexpected(rows: Sequence[Row]) -> str:
-    """Right answers that are not accepted, wrong ones that are not refused: kinds and forms, the most frequent first."""
+    """Forms of right answers that are not accepted and of wrong ones that are not refused, the most frequent first."""
     counts: Counter[str] = Counter()
     for group in (group for row in rows for group in row["unexpected"]):
         what = f"{'right' if group['right'] else 'wrong'} `{group['form']}` of `{group['kind']}`"
