@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage mutations holes doctor test-gpu vllm-env test-vllm sinks-env test-sinks test-cluster kustomize images clean
+.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage mutations holes styles doctor test-gpu vllm-env test-vllm sinks-env test-sinks test-cluster kustomize images clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -125,6 +125,11 @@ mutations: $(INSTALLED)
 # Holes planted in verifiers, and what the audit finds of them; some minutes. Then what it says against our own verifiers.
 holes: $(INSTALLED)
 	python -m tests.benchmarks.audit --out docs/results/holes.jsonl
+	python -m tests.benchmarks page
+
+# Right and wrong answers in twelve styles, drawn with three seeds: what `math` and `numeric` accept; five minutes.
+styles: $(INSTALLED)
+	python -m tests.benchmarks.styles --out docs/results/styles.jsonl --jobs $(JOBS)
 	python -m tests.benchmarks page
 
 # On a GPU: the whole pipeline with a tiny model, and with the real one where it is; skipped where there is no GPU. In an image that

@@ -14,5 +14,5 @@
 - `growth` — what costs how much more where there is more of it
 
 Not sections, with commands of their own: `health` (the trial), `gap`, `triage`, `recipes`, `schedules`, `staleness`,
-and the ``test_*.py`` files, which print tables of single parts.
+`audit` (holes), `styles`, and the ``test_*.py`` files, which print tables of single parts.
 """

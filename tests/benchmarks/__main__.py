@@ -21,6 +21,7 @@ from tests.benchmarks.running import measure_cell, measure_section
 from tests.benchmarks.schedules import figures as schedules
 from tests.benchmarks.section import Scale
 from tests.benchmarks.sections import SECTIONS
+from tests.benchmarks.styles import figures as styles
 from tests.benchmarks.triage import figures as triage
 from tests.benchmarks.work import Work
 from tests.code_graph import ROOT
@@ -95,7 +96,7 @@ def cell(
 
 def figures(results: Path) -> dict[str, str]:
     """Every figure of the sections that have a result file, as ``section.name``; and `gap`, `holes`, `schedules`,
-    `triage`."""
+    `styles`, `triage`."""
     found = {}
     for name, section in SECTIONS.items():
         path = results / f"{name}.json"
@@ -112,6 +113,8 @@ def figures(results: Path) -> dict[str, str]:
     found |= {f"holes.{figure}": text for figure, text in planted.items()}
     chosen = schedules.figures(rows_of(results / "schedules.jsonl"))
     found |= {f"schedules.{figure}": text for figure, text in chosen.items()}
+    answers = styles.figures(rows_of(results / "styles.jsonl"))
+    found |= {f"styles.{figure}": text for figure, text in answers.items()}
     return found | {f"triage.{figure}": text for figure, text in pairs.items()}
 
 
