@@ -164,7 +164,7 @@ def test_a_line_of_the_history_that_cannot_be_read_is_left_out(project: Path) ->
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_every_stage_has_work_and_a_rate(project: Path, stage: str) -> None:
-    found = work_of(at(project, "dpo.steps=3", "admission.label_audit=report").settings, stage)
+    found = work_of(at(project, "dpo.steps=3", "admission.label_audit=report", "schedule={kind: ads}").settings, stage)
     assert found.amount > 0 and found.seconds > 0
     assert stage in {one.stage for one in estimate(at(project, "dpo.steps=3")).stages}
 
@@ -175,8 +175,8 @@ def asked_of(*overrides: str) -> dict[str, float]:
 
 
 def test_clusters_cost_nothing_where_no_schedule_reads_them() -> None:
-    assert asked_of()["clusters"] > 0
-    assert asked_of("schedule={kind: uniform}")["clusters"] == 0
+    assert asked_of("schedule={kind: ads}")["clusters"] > 0
+    assert asked_of()["clusters"] == 0
     assert asked_of("schedule={kind: difficulty_pools}")["clusters"] == 0
 
 
