@@ -35,6 +35,7 @@ METHODS: dict[str, Row] = {
     "difficulty_pools_plain": method("difficulty_pools", PLAIN),
     "ads_plain": method(ADS, PLAIN),
     "uniform_half": method("uniform", PLAIN, prompts_per_step=16),
+    "forecast_half": method("forecast", PLAIN | STAGES, prompts_per_step=16),
 }
 """The others are compared with the first two; ads is as in the demo."""
 
