@@ -39,6 +39,7 @@ def guard(command: Sequence[str], grace: float, *, group: bool) -> int:
         child = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
+            close_fds=False,  # the run has left open what the command shall inherit
             preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),
         )
     except OSError as error:

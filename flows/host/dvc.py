@@ -21,8 +21,8 @@ from components.errors import InputError
 from components.files import flushed, os_errors, read_text
 from components.processes.living import lives
 from components.working import working
+from flows.host.dvc_process import run_dvc
 from flows.host.git import LOCATION_VARIABLES
-from flows.host.processes import run
 
 COPIES = ("reflink", "copy")
 """How files come from the cache into a workspace. Not by symbolic links: digests of folders refuse them."""
@@ -53,7 +53,7 @@ def dvc(root: Path, project: Path, *arguments: str, log: Path, how: str) -> None
     repair_rwlock(root)
     start = log.stat().st_size if log.exists() else 0
     with working(f"dvc {arguments[0]}"):
-        code = run([sys.executable, "-m", "dvc", *arguments], cwd=root, env=environment(project), log=log)
+        code = run_dvc(arguments, root=root, env=environment(project), log=log)
     if code:
         raise InputError(f"dvc {arguments[0]}: {last_error(log, start)}", where=root, how=f"{how} (log: {log})")
 
