@@ -29,7 +29,7 @@ def serve(listening: socket.socket) -> None:
     import uvicorn
     from prefect.server.api import server as prefect_server
 
-    prefect_server.background_worker = no_background_worker
+    prefect_server.background_worker = no_background_worker  # type: ignore[attr-defined]
     app = prefect_server.create_app(ephemeral=True, final=True)
     gc.freeze()
     gc.enable()
