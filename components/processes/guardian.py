@@ -45,6 +45,7 @@ def guard(command: Sequence[str], grace: float, *, group: bool) -> int:
     except OSError as error:
         print(f"cannot start {command[0]}: {error.strerror}", file=sys.stderr)
         return 127
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # the other end has to notice when the command closes what it inherited
     while child.poll() is None and not received and os.getppid() == run and not _run_closed_stdin():
         pass
     end_all(child, grace, group=group)

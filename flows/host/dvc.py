@@ -1,12 +1,14 @@
 """What a run needs of DVC besides its stages: commands, remotes, the settings of a workspace, and who holds a lock.
 
-By its command line: DVC promises no stable interface in Python, and changes the process that imports it.
+By its command line, in a process of its own: DVC promises no stable interface in Python, and changes the process that
+imports it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import sys
@@ -127,7 +129,8 @@ def declared(stage: Mapping[str, Any], *kinds: str) -> list[str]:
     return [entry if isinstance(entry, str) else next(iter(entry)) for entry in entries]
 
 
-def locked(lock: str) -> dict[str, dict[str, str]]:
+@functools.lru_cache(maxsize=2)  # thousands of lines, and a run reads them several times
+def locked(lock: str) -> Mapping[str, Mapping[str, str]]:
     """Stage -> output -> MD5, of the text of a `dvc.lock`."""
     stages = (foreign(lock, "dvc.lock") or {}).get("stages") or {}
     return {
@@ -136,7 +139,7 @@ def locked(lock: str) -> dict[str, dict[str, str]]:
     }
 
 
-def locked_in(root: Path) -> dict[str, dict[str, str]]:
+def locked_in(root: Path) -> Mapping[str, Mapping[str, str]]:
     """The same, of the `dvc.lock` of the DVC repository ``root``; empty where it has none."""
     path = root / "dvc.lock"
     return locked(read_text(path)) if path.exists() else {}

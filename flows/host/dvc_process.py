@@ -39,22 +39,38 @@ class DvcProcess:
         Raises:
             TimeoutExpired: ``timeout`` seconds were not enough.
         """
-        child = self._child if self._child and self._child.alive else self._start(env, log)
-        request = {"arguments": list(arguments), "env": dict(env), "log": str(log)}
+        request = json.dumps({"arguments": list(arguments), "env": dict(env), "log": str(log)}).encode() + b"\n"
+        child = self._child
+        if child is None or not child.alive or not self._send(request):
+            child = self._start(env, log)
+            self._send(request)
         until = None if timeout is None else time.monotonic() + timeout
         try:
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                self._socket.sendall(json.dumps(request).encode() + b"\n")
-                while child.alive and (until is None or time.monotonic() < until):
-                    if select.select([self._socket], [], [], POLL)[0]:
-                        answer = self._socket.recv(16)
-                        return int(answer) if answer else child.wait()
-            if child.alive:
-                raise TimeoutExpired("dvc", timeout or 0.0)
+            while child.alive:
+                if until is not None and time.monotonic() > until:
+                    raise TimeoutExpired("dvc", timeout or 0.0)
+                if select.select([self._socket], [], [], POLL)[0]:
+                    answer = self._receive()
+                    return int(answer) if answer else child.wait()
             return child.wait()
         except BaseException:
             self.end()
             raise
+
+    def _send(self, request: bytes) -> bool:
+        """Whether the process was there to take it."""
+        try:
+            self._socket.sendall(request)
+        except (BrokenPipeError, ConnectionResetError):
+            return False
+        return True
+
+    def _receive(self) -> bytes:
+        """Its answer; nothing where it has ended."""
+        try:
+            return self._socket.recv(16)
+        except ConnectionResetError:
+            return b""
 
     def _start(self, env: Mapping[str, str], log: Path) -> Child:
         self.end()

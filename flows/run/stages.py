@@ -1,4 +1,4 @@
-"""One stage of a run: `dvc repro --single-item <stage>` inside the workspace."""
+"""One stage of a run: `dvc repro --single-item <stage>` inside the workspace, by the run's one DVC process."""
 
 from __future__ import annotations
 

@@ -122,7 +122,6 @@ def _line(rows: Sequence[Row]) -> list[str]:
     again = [row["again_s"] for row in rows if row.get("again_s") is not None]
     return [
         spread([row["whole_s"] for row in rows], 1, " s"),
-        spread([row["processor_s"] for row in rows if "processor_s" in row], 1, " s"),
         spread([row["within_s"] for row in rows], 1, " s"),
         spread([row["whole_s"] - row["within_s"] for row in rows], 1, " s"),
         spread([row["stages"] for row in rows], 0),
