@@ -11,13 +11,13 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 JOBS ?= 2
 
 # $(call install,PYTHON,WHAT): by uv where it is on the PATH, else by pip. uv does not read pip's settings, so it is told where
-# packages come from, and to choose among several places as pip does.
+# packages come from, and to choose among several places as pip does. Neither compiles modules that nothing may ever import.
 of_pip = $${PIP_$(1):-$$($(PYTHON) -m pip config get global.$(2) 2> /dev/null)}
 install = if command -v uv > /dev/null; then \
 		UV_DEFAULT_INDEX="$(call of_pip,INDEX_URL,index-url)" UV_INDEX="$(call of_pip,EXTRA_INDEX_URL,extra-index-url)" \
 		UV_FIND_LINKS="$(call of_pip,FIND_LINKS,find-links)" UV_INDEX_STRATEGY=unsafe-best-match \
 		uv pip install --quiet --python $(1) $(2); \
-	else $(1) -m pip install --quiet $(2); fi
+	else $(1) -m pip install --quiet --no-compile $(2); fi
 
 .PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage mutations holes doctor test-gpu vllm-env test-vllm sinks-env test-sinks test-cluster kustomize images clean
 
