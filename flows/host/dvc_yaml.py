@@ -39,8 +39,8 @@ def parse(text: str, path: str, typ: str = "safe") -> Any:
     """DVC's `parse_yaml`."""
     if typ == "safe":
         with suppress(ValueError, YAMLFileCorruptedError):  # marshal knows no dates; DVC explains what is not YAML
-            if text.startswith(HEAD):
-                stages = [marshal.loads(_parsed(block)) for block in _blocks(text)]
+            if text.startswith(HEAD) and (blocks := _blocks(text)):
+                stages = [marshal.loads(_parsed(block)) for block in blocks]
                 return {"schema": "2.0", "stages": {name: stage for one in stages for name, stage in one.items()}}
             return marshal.loads(_parsed(text))
     return parse_yaml(text, path, typ)
@@ -61,7 +61,7 @@ def modify_lock(path: str | os.PathLike[str], fs: Any = None) -> Iterator[Any]:
     file = Path(path)
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     blocks = {block.strip().partition(":")[0]: block for block in _blocks(text)}
-    data = parse(text, str(path)) if text.startswith(HEAD) else {}
+    data = parse(text, str(path)) if blocks and text.startswith(HEAD) else {}
     before = data.get("stages", {}).copy()
     if not before or list(blocks) != list(before):
         with modify_yaml(path, fs=fs) as slowly:
