@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
-# $(call install,PYTHON,WHAT): by uv where it is on the PATH, else by pip. uv does not read pip's settings, so it is told where
+# $(call install,PYTHON,WHAT): by uv where it is on the PATH, else by pip. uv does not read pip's settings, so it is given where
 # packages come from, and to choose among several places as pip does. Neither compiles modules that nothing may ever import.
 of_pip = $${PIP_$(1):-$$($(PYTHON) -m pip config get global.$(2) 2> /dev/null)}
 install = if command -v uv > /dev/null; then \

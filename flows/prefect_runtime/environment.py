@@ -127,7 +127,7 @@ def lasting_server() -> str | None:
 def _use(url: str) -> None:
     """Let Prefect take the temporary server for any other: for one of its own it would load the server's code here.
 
-    What this process starts is not told: it may outlive the server.
+    What this process starts does not learn of it: it may outlive the server.
     """
     from prefect.context import refresh_global_settings_context
 
