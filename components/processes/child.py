@@ -38,6 +38,7 @@ class Child:
         base: the environment otherwise; None: this process's own.
         grace: seconds between asking it to end and killing it.
         group: its process group receives SIGTERM with it, and what left that group receives none.
+        keep: descriptors that the command inherits.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Child:
         cwd: Path | None = None,
         grace: float = GRACE,
         group: bool = False,
+        keep: Sequence[int] = (),
     ) -> None:
         self.name, self.log, self._grace = name, log, grace
         with os_errors("write", log):
@@ -64,6 +66,7 @@ class Child:
                 stderr=output,
                 env={**without_rank(os.environ if base is None else base), **(env or {})},
                 cwd=cwd,
+                pass_fds=keep,
                 start_new_session=True,  # a Ctrl-C in the terminal is the run's to deal with
             )
 

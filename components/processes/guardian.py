@@ -39,11 +39,13 @@ def guard(command: Sequence[str], grace: float, *, group: bool) -> int:
         child = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
+            close_fds=False,  # the run has left open what the command shall inherit
             preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),
         )
     except OSError as error:
         print(f"cannot start {command[0]}: {error.strerror}", file=sys.stderr)
         return 127
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # the other end has to notice when the command closes what it inherited
     while child.poll() is None and not received and os.getppid() == run and not _run_closed_stdin():
         pass
     end_all(child, grace, group=group)

@@ -20,7 +20,7 @@ from flows.cli.runs import handle_signals, prepare, print_outcome, show_header
 from flows.display.console import Display
 from flows.display.output import field, print_json
 from flows.host.git import project_root
-from flows.prefect_runtime.environment import prefect_environment, start_server
+from flows.prefect_runtime.environment import loading, prefect_environment, start_server
 from flows.retraining.ledger import Ledger
 from flows.retraining.plan import Start, plan_retraining
 from flows.retraining.summaries import summary_before, unchanged_summary
@@ -52,7 +52,8 @@ def nightly(
         prepare(workspace, fresh=fresh, debug=debug)
         show_header(workspace)
         console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
-    from flows import nightly as flow  # imports Prefect, which reads its environment only once
+    with loading():
+        from flows import nightly as flow  # imports Prefect, which reads its environment only once
 
     with handle_signals(), Display(workspace, console, wanted(workspace.settings)):
         start_server()

@@ -31,7 +31,7 @@ from flows.display.console import Display
 from flows.display.output import print_json
 from flows.governance.registry import decision_on, project_store
 from flows.host.git import project_root
-from flows.prefect_runtime.environment import prefect_environment, start_server
+from flows.prefect_runtime.environment import loading, prefect_environment, start_server
 from flows.prefect_runtime.server_lost import NOTE, outcome_on_disk
 from flows.recording import read_record, read_recording, store_run
 from flows.run.parameters import recipe_file
@@ -77,7 +77,7 @@ def run(
         with working("estimating the costs"):
             found = begin(workspace, fresh=fresh)
         prepare(workspace, fresh=fresh, debug=debug)
-        with working("loading Prefect"):
+        with loading():
             from flows.post_training import post_training  # imports Prefect, which reads its environment only once
 
     note = ""
@@ -128,7 +128,7 @@ def audit_verifier(
         with working("reading the settings and the inputs"):
             workspace = locate(project_root(Path.cwd()), config, overrides or ())
         prepare(workspace, fresh=fresh, debug=debug)
-        with working("loading Prefect"):
+        with loading():
             from flows import audit_verifier as flow
 
     show_header(workspace)

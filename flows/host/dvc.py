@@ -1,12 +1,14 @@
 """What a run needs of DVC besides its stages: commands, remotes, the settings of a workspace, and who holds a lock.
 
-By its command line: DVC promises no stable interface in Python, and changes the process that imports it.
+By its command line, in a process of its own: DVC promises no stable interface in Python, and changes the process that
+imports it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import json
 import os
 import sys
@@ -21,8 +23,8 @@ from components.errors import InputError
 from components.files import flushed, os_errors, read_text
 from components.processes.living import lives
 from components.working import working
+from flows.host.dvc_process import run_dvc
 from flows.host.git import LOCATION_VARIABLES
-from flows.host.processes import run
 
 COPIES = ("reflink", "copy")
 """How files come from the cache into a workspace. Not by symbolic links: digests of folders refuse them."""
@@ -53,7 +55,7 @@ def dvc(root: Path, project: Path, *arguments: str, log: Path, how: str) -> None
     repair_rwlock(root)
     start = log.stat().st_size if log.exists() else 0
     with working(f"dvc {arguments[0]}"):
-        code = run([sys.executable, "-m", "dvc", *arguments], cwd=root, env=environment(project), log=log)
+        code = run_dvc(arguments, root=root, env=environment(project), log=log)
     if code:
         raise InputError(f"dvc {arguments[0]}: {last_error(log, start)}", where=root, how=f"{how} (log: {log})")
 
@@ -127,7 +129,8 @@ def declared(stage: Mapping[str, Any], *kinds: str) -> list[str]:
     return [entry if isinstance(entry, str) else next(iter(entry)) for entry in entries]
 
 
-def locked(lock: str) -> dict[str, dict[str, str]]:
+@functools.lru_cache(maxsize=2)  # thousands of lines, and a run reads them several times
+def locked(lock: str) -> Mapping[str, Mapping[str, str]]:
     """Stage -> output -> MD5, of the text of a `dvc.lock`."""
     stages = (foreign(lock, "dvc.lock") or {}).get("stages") or {}
     return {
@@ -136,7 +139,7 @@ def locked(lock: str) -> dict[str, dict[str, str]]:
     }
 
 
-def locked_in(root: Path) -> dict[str, dict[str, str]]:
+def locked_in(root: Path) -> Mapping[str, Mapping[str, str]]:
     """The same, of the `dvc.lock` of the DVC repository ``root``; empty where it has none."""
     path = root / "dvc.lock"
     return locked(read_text(path)) if path.exists() else {}

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,11 +26,15 @@ if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
 
 SERVER = Path(__file__).with_name("temporary_server.py")
+API_VARIABLE = "PREFECT_API_URL"
+ONLY_RECORDS = {"PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false"}
+"""For the temporary server: it has no UI in which anybody could look for kinds of blocks."""
 GRACE = 5.0
 """Seconds that the temporary server has to end, as Prefect gives its own."""
 HEARTBEAT_SECONDS = 30
 """Between two signs of life of a flow run, however it was started; the shortest that Prefect allows. The server that
 serves takes a run that is silent for long for dead (`flows.serving.automations`)."""
+_temporary: Future[str] | None = None
 
 
 def prefect_home(project: Path) -> Path:
@@ -57,35 +65,75 @@ def prefect_environment(project: Path, *, quiet: bool) -> dict[str, str]:
         "DO_NOT_TRACK": "1",
     }
     if (service := served(project)) is not None:
-        wanted["PREFECT_API_URL"] = service.api_url
+        wanted[API_VARIABLE] = service.api_url
     if quiet:
         wanted["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "CRITICAL"
         wanted["PREFECT_INTERNAL_LOGGING_LEVEL"] = "CRITICAL"  # else an error for each event, when the server is gone
     return {key: value for key, value in wanted.items() if key not in os.environ}
 
 
-def start_server() -> None:
-    """Wait until the Prefect server answers; where none is named, a temporary one is started, which ends last of all.
+@contextmanager
+def loading() -> Iterator[None]:
+    """Inside the block the flows are imported. Where no server is named a temporary one starts meanwhile."""
+    with working("loading Prefect"):
+        gc.disable()  # what is loaded stays: looking through it again and again takes a quarter of the time
+        _begin_server()
+        yield
+        gc.freeze()
+        gc.enable()
 
-    Raises:
-        InputError: the server does not answer, or not without another password.
-    """
-    from prefect.client.orchestration import get_client
+
+def _begin_server() -> None:
+    global _temporary
     from prefect.settings import get_current_settings
 
     settings = get_current_settings()
     if settings.api.url is None and settings.server.ephemeral.enabled:
-        with lock_file(settings.home / "starting") as alone:
-            alone.wait()  # of two servers that make one new database at once, one fails
-            with working("starting the Prefect server"):
-                _start_temporary_server(settings.server.ephemeral.startup_timeout_seconds)
+        seconds = settings.server.ephemeral.startup_timeout_seconds
+        _temporary = ThreadPoolExecutor(1).submit(_start_temporary_server, settings.home, seconds)
+
+
+def start_server() -> None:
+    """Wait until the Prefect server answers.
+
+    Raises:
+        InputError: it does not, or not without another password.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.settings import get_current_settings
+
+    if _temporary is None:
+        _begin_server()
+    if _temporary is not None:
+        with working("starting the Prefect server"):
+            _use(_temporary.result())
+    where = get_current_settings().api.url
     with get_client(sync_client=True) as client:
         problem = client.api_healthcheck() or _refusal(client)
     if isinstance(problem, httpx.HTTPStatusError) and problem.response.status_code == httpx.codes.UNAUTHORIZED:
         how = "set PREFECT_API_AUTH_STRING to the user:password that the server was given"
-        raise InputError("the Prefect server asks for another password", where=settings.api.url, how=how)
+        raise InputError("the Prefect server asks for another password", where=where, how=how)
     if problem:
-        raise InputError(f"the Prefect server does not answer: {problem}", where=settings.api.url)
+        raise InputError(f"the Prefect server does not answer: {problem}", where=where)
+
+
+def lasting_server() -> str | None:
+    """The address of the server's API; None where it is a temporary one."""
+    from prefect.settings import get_current_settings
+
+    return None if _temporary else get_current_settings().api.url
+
+
+def _use(url: str) -> None:
+    """Let Prefect take the temporary server for any other: for one of its own it would load the server's code here.
+
+    What this process starts does not learn of it: it may outlive the server.
+    """
+    from prefect.context import refresh_global_settings_context
+
+    os.environ[API_VARIABLE] = url
+    refresh_global_settings_context()
+    del os.environ[API_VARIABLE]
 
 
 def _refusal(client: SyncPrefectClient) -> Exception | None:
@@ -97,29 +145,30 @@ def _refusal(client: SyncPrefectClient) -> Exception | None:
     return None
 
 
-def _start_temporary_server(timeout: float) -> None:
-    """Start it in a session of its own and give it to Prefect, whose own would die of a signal to the whole group.
+def _start_temporary_server(home: Path, timeout: float) -> str:
+    """Start it in a session of its own and return the address of its API.
 
-    Prefect would then wait minutes for it, to say how the run ended.
+    Prefect's own would die of a signal to the whole group, and a run wait minutes for it, to say how it ended.
     """
-    from prefect.server.api.server import SubprocessASGIServer
-
-    server = SubprocessASGIServer()  # the one that all clients of this process use
-    with socket.create_server((LOOPBACK, 0)) as listening:
-        number = listening.fileno()
+    with lock_file(home / "starting") as alone, socket.create_server((LOOPBACK, 0)) as listening:
+        alone.wait()  # of two servers that make one new database at once, one fails
+        number, port = listening.fileno(), listening.getsockname()[1]
         process = subprocess.Popen(
             [sys.executable, "-P", str(SERVER), str(number)],
             stdin=subprocess.PIPE,
             pass_fds=[number],
+            env=os.environ | ONLY_RECORDS,
             start_new_session=True,
         )
-        server.port = listening.getsockname()[1]
-    server.server_process, server.running = process, True
-    atexit.register(_end, process)
-    try:
-        httpx.get(f"{server.api_url}/health", timeout=timeout).raise_for_status()
-    except httpx.HTTPError as error:
-        raise InputError(f"Prefect's temporary server does not answer: {error}", how="see its output above") from error
+        listening.close()
+        atexit.register(_end, process)
+        url = f"http://{LOOPBACK}:{port}/api"
+        try:
+            httpx.get(f"{url}/health", timeout=timeout, trust_env=False).raise_for_status()
+        except httpx.HTTPError as error:
+            how = "see its output above"
+            raise InputError(f"Prefect's temporary server does not answer: {error}", how=how) from error
+    return url
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:

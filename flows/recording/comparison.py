@@ -79,7 +79,7 @@ def compare_stage(into: Comparison, stage: str, project: Path, root: Path, recor
     after = locked_in(root).get(stage, {})
     if into.tolerance == 0:
         seen = {one.what.partition(" ")[0] for one in into.of(stage)}
-        for path in sorted(before | after):
+        for path in sorted({*before, *after}):
             into.outputs[stage] += 1
             old, new = before.get(path, "nothing"), after.get(path, "nothing")
             if old != new and path not in seen:
@@ -93,7 +93,7 @@ def _compare_metrics(into: Comparison, stage: str, path: str, project: Path, roo
         return
     before = dict(leaves(json.loads(git(project, "show", recorded)), ""))
     after = dict(leaves(read_json(root / path), ""))
-    for key in sorted(before | after):
+    for key in sorted({*before, *after}):
         old, new = before.get(key, "nothing"), after.get(key, "nothing")
         if into.tolerance and _is_digest(old) and _is_digest(new):
             continue

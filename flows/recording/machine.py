@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import platform
 import re
@@ -46,10 +47,15 @@ def packages(constraints: Path) -> dict[str, str]:
     found = {}
     for name in sorted(names, key=str.lower):
         try:
-            found[name] = importlib.metadata.version(name)
+            found[name] = _version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
+
+
+@functools.cache
+def _version(name: str) -> str:
+    return importlib.metadata.version(name)
 
 
 def differences(recorded: Machine, found: Machine) -> list[str]:

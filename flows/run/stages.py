@@ -1,13 +1,14 @@
-"""One stage of a run: `dvc repro --single-item <stage>` inside the workspace."""
+"""One stage of a run: `dvc repro --single-item <stage>` inside the workspace, by the run's one DVC process."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +21,7 @@ from components.working import Work, describe
 from flows.budget.history import record_execution
 from flows.budget.spending import BudgetSpent, attempt
 from flows.host import dvc
+from flows.host.dvc_process import run_dvc
 from flows.host.processes import run
 from flows.run.workspace import POLL, Workspace
 
@@ -30,6 +32,8 @@ INTERVAL = 3.5
 LOOKS = 10
 """Looks at the file in that time."""
 
+Command = Callable[..., int]
+"""Runs with the environment ``env``, its output in ``log``, for ``timeout`` seconds; returns the exit code."""
 StageState = Literal["running", "done", "cached", "failed", "refused"]
 
 
@@ -70,7 +74,8 @@ def reproduce(workspace: Workspace, stage: str, *, force: bool = False) -> Stage
     Raises:
         StageFailed: it was stopped by anything but its own answer.
     """
-    result = _run(workspace, stage, ["dvc", "repro", "--single-item", *(["--force"] if force else []), stage])
+    arguments = ["repro", "--single-item", *(["--force"] if force else []), stage]
+    result = _run(workspace, stage, partial(run_dvc, arguments, root=workspace.root))
     if result.state in ("done", "cached"):
         record_execution(workspace, stage, executed=result.state == "done")
     return result
@@ -82,10 +87,11 @@ def execute(workspace: Workspace, stage: str) -> StageResult:
     Raises:
         StageFailed: it did not succeed.
     """
-    return _run(workspace, stage, ["components", stage, "--config", "params.yaml"])
+    command = [sys.executable, "-m", "components", stage, "--config", "params.yaml"]
+    return _run(workspace, stage, partial(run, command, cwd=workspace.root))
 
 
-def _run(workspace: Workspace, stage: str, module: list[str]) -> StageResult:
+def _run(workspace: Workspace, stage: str, command: Command) -> StageResult:
     began = time.monotonic()
 
     def report(state: StageState, message: str = "") -> StageResult:
@@ -97,7 +103,7 @@ def _run(workspace: Workspace, stage: str, module: list[str]) -> StageResult:
     clear_status(workspace.layout, stage)
     log = workspace.log(stage)
     try:
-        code, log_start = _run_when_unlocked(workspace, stage, module, log)
+        code, log_start = _run_when_unlocked(workspace, stage, command, log)
     except BudgetSpent:
         report("failed")
         raise
@@ -120,7 +126,7 @@ def _failure_message(workspace: Workspace, log: Path, start: int) -> str:
     return f"{who} held DVC's lock of this workspace for {LOCK_TIMEOUT / 60:.0f} minutes; stop it, or wait for it"
 
 
-def _run_when_unlocked(workspace: Workspace, stage: str, module: list[str], log: Path) -> tuple[int, int]:
+def _run_when_unlocked(workspace: Workspace, stage: str, command: Command, log: Path) -> tuple[int, int]:
     """Run the command; retry while a living process holds DVC's lock of the workspace, up to `LOCK_TIMEOUT`.
 
     Returns:
@@ -129,7 +135,7 @@ def _run_when_unlocked(workspace: Workspace, stage: str, module: list[str], log:
     deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         start = log.stat().st_size if log.exists() else 0
-        code = _attempt(workspace, stage, module, log)
+        code = _attempt(workspace, stage, command, log)
         if code == 0 or read_status(workspace.layout, stage) or not dvc.busy(log, start):
             return code, start
         said = ""
@@ -142,11 +148,10 @@ def _run_when_unlocked(workspace: Workspace, stage: str, module: list[str], log:
             return code, start
 
 
-def _attempt(workspace: Workspace, stage: str, module: list[str], log: Path) -> int:
+def _attempt(workspace: Workspace, stage: str, command: Command, log: Path) -> int:
     """Run the command within what is left of the run's budget; returns its exit code."""
-    command, env = [sys.executable, "-m", *module], environment(workspace)
     with attempt(workspace, stage) as account, report_idle(workspace, stage):
-        code = run(command, cwd=workspace.root, env=env, log=log, timeout=account.left)
+        code = command(env=environment(workspace), log=log, timeout=account.left)
         account.whole = code == 0
     return code
 

@@ -27,6 +27,7 @@ from components.sinks import check_sinks
 from components.tasks.reasoning_gym import check_sources
 from flows.host.branches import head_of
 from flows.host.dvc import configure, describe, repair_rwlock
+from flows.host.dvc_process import one_process
 from flows.host.git import Snapshot, check_git_remote, check_out, code_at, git, snapshot
 from flows.host.locks import Lock, lock_file
 from flows.host.processes import take_over
@@ -144,7 +145,8 @@ class Workspace:
             take_over(self.project)
             repair_rwlock(self.root)
             self.ensure(fresh=fresh)
-            yield
+            with one_process(self.root):
+                yield
 
     def ensure(self, *, fresh: bool = False) -> None:
         """Make the folder, whole or not at all, or check that the one there is this run's. Call with the lock held.

@@ -169,8 +169,9 @@ def executing(workspace: Workspace, flow: str) -> Iterator[Running]:
 def _in_prefect() -> tuple[str | None, str | None, str | None]:
     """The flow run around this call, the one that a worker started this process for, and their server."""
     from prefect.context import FlowRunContext
-    from prefect.settings import get_current_settings
+
+    from flows.prefect_runtime.environment import lasting_server
 
     context = FlowRunContext.get()
     flow_run = str(context.flow_run.id) if context and context.flow_run else None
-    return flow_run, os.environ.get("PREFECT__FLOW_RUN_ID"), get_current_settings().api.url
+    return flow_run, os.environ.get("PREFECT__FLOW_RUN_ID"), lasting_server()

@@ -1,0 +1,55 @@
+"""DVC's commands in one process, so that a run loads DVC once and not for every stage.
+
+``python -m flows.host.dvc_commands DESCRIPTOR`` receives a line of JSON a command on the socket, ``{"arguments": [...],
+"env": {...}, "log": PATH}``, runs it in its working folder with its output appended to the log, and answers with a line
+that holds the exit code. It ends when the other end, `flows.host.dvc_process`, is closed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+
+from dvc.cli import main
+
+from flows.host.dvc_yaml import install
+
+
+def serve(requests: socket.socket) -> None:
+    """Run commands until the other end is closed."""
+    with requests.makefile("rb") as lines:
+        for line in lines:
+            request = json.loads(line)
+            _redirect(request["log"])
+            requests.sendall(f"{_run(request['arguments'], request['env'])}\n".encode())
+
+
+def _redirect(log: str) -> None:
+    number = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    for output in (sys.stdout, sys.stderr):
+        output.flush()
+        os.dup2(number, output.fileno())
+    os.close(number)
+
+
+def _run(arguments: Sequence[str], env: Mapping[str, str]) -> int:
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = ["dvc", *arguments]  # DVC notes it in its locks
+    try:
+        return int(main(arguments))
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    install()
+    with socket.socket(fileno=int(sys.argv[1])) as requests:
+        requests.set_inheritable(False)
+        serve(requests)

@@ -1,0 +1,118 @@
+"""One process that runs the DVC commands of a workspace, started by the first one and again when it has ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from subprocess import TimeoutExpired
+
+from components.processes import Child
+from flows.host.processes import GRACE
+
+CODE = Path(__file__).resolve().parents[2]
+"""Where this project's own code is; a workspace may have another version of it."""
+POLL = 0.5
+"""Seconds between two looks whether the process lives; its answer is taken at once."""
+_open: dict[Path, DvcProcess] = {}
+
+
+class DvcProcess:
+    """Runs commands in the DVC repository ``root``, one at a time.
+
+    Any exception while one runs (a signal, a cancelled flow, its time) ends the process and all that it started, as
+    `flows.host.processes.run` does.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._child: Child | None = None
+
+    def run(self, arguments: Sequence[str], *, env: Mapping[str, str], log: Path, timeout: float | None = None) -> int:
+        """Its exit code; 128 plus a signal's number where one ended the process.
+
+        Raises:
+            TimeoutExpired: ``timeout`` seconds were not enough.
+        """
+        request = json.dumps({"arguments": list(arguments), "env": dict(env), "log": str(log)}).encode() + b"\n"
+        child = self._child
+        if child is None or not child.alive or not self._send(request):
+            child = self._start(env, log)
+            self._send(request)
+        until = None if timeout is None else time.monotonic() + timeout
+        try:
+            while child.alive:
+                if until is not None and time.monotonic() > until:
+                    raise TimeoutExpired("dvc", timeout or 0.0)
+                if select.select([self._socket], [], [], POLL)[0]:
+                    answer = self._receive()
+                    return int(answer) if answer else child.wait()
+            return child.wait()
+        except BaseException:
+            self.end()
+            raise
+
+    def _send(self, request: bytes) -> bool:
+        """Whether the process was there to take it."""
+        try:
+            self._socket.sendall(request)
+        except (BrokenPipeError, ConnectionResetError):
+            return False
+        return True
+
+    def _receive(self) -> bytes:
+        """Its answer; nothing where it has ended."""
+        try:
+            return self._socket.recv(16)
+        except ConnectionResetError:
+            return b""
+
+    def _start(self, env: Mapping[str, str], log: Path) -> Child:
+        self.end()
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            number = theirs.fileno()
+            self._child = Child(
+                "dvc",
+                [sys.executable, "-P", "-m", "flows.host.dvc_commands", str(number)],
+                log=log,
+                env={"PYTHONPATH": str(CODE)},
+                base=env,
+                cwd=self._root,
+                grace=GRACE,
+                group=True,
+                keep=[number],
+            )
+        return self._child
+
+    def end(self) -> None:
+        """End it, with all that it started."""
+        if self._child is not None:
+            self._socket.close()
+            self._child.stop()
+            self._child = None
+
+
+@contextlib.contextmanager
+def one_process(root: Path) -> Iterator[None]:
+    """Inside the block one process runs all commands of `run_dvc` in ``root``."""
+    _open[root] = DvcProcess(root)
+    try:
+        yield
+    finally:
+        _open.pop(root).end()
+
+
+def run_dvc(
+    arguments: Sequence[str], *, root: Path, env: Mapping[str, str], log: Path, timeout: float | None = None
+) -> int:
+    """Run a DVC command in ``root``; see `DvcProcess.run`."""
+    if root in _open:
+        return _open[root].run(arguments, env=env, log=log, timeout=timeout)
+    with one_process(root):
+        return run_dvc(arguments, root=root, env=env, log=log, timeout=timeout)
