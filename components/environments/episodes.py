@@ -1,0 +1,114 @@
+"""Groups of completions that are written in an environment, with its verdict on each."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from components.config.environments import EnvironmentVerifier, VerifiersSource
+from components.config.reward import RewardSettings
+from components.config.sources import Source
+from components.environments.players import Players
+from components.environments.process import EnvironmentProcess
+from components.policy import Policy
+from components.rollout.base import Engine, Sampling
+from components.types import Completion, Prompt, Score
+
+KIND = "verifiers"
+"""`Prompt.source` of what an environment plays."""
+Ids = tuple[int, ...]
+
+
+class Played(NamedTuple):
+    """One prompt: what the policy has read first, what was written then, and what it is worth."""
+
+    prompt_ids: Ids
+    completions: tuple[Completion, ...]
+    verdicts: tuple[Score, ...]
+
+
+class Episodes:
+    """Plays the prompts of one environment with one policy."""
+
+    def __init__(
+        self, process: EnvironmentProcess, verifier: EnvironmentVerifier, policy: Policy, engine: Engine
+    ) -> None:
+        self._process, self._verifier, self._policy, self._engine = process, verifier, policy, engine
+
+    @staticmethod
+    def of(prompts: Sequence[Prompt]) -> bool:
+        """Whether these prompts are an environment's."""
+        return bool(prompts) and all(prompt.source == KIND for prompt in prompts)
+
+    def play(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Played]:
+        """``sampling.n`` episodes of each prompt. The same seed gives the same, if the environment does."""
+        players = Players(self._policy, self._engine, sampling)
+        wanted = [json.loads(prompt.reference) for prompt in prompts for _ in range(sampling.n)]
+        outcomes = self._process.play(wanted, players.answer)
+        found = []
+        for number, prompt in enumerate(prompts):
+            own = range(number * sampling.n, (number + 1) * sampling.n)
+            found.append(self._group(prompt, {i: outcomes[i] for i in own}, players))
+        return found
+
+    def _group(self, prompt: Prompt, outcomes: Mapping[int, Mapping[str, Any]], players: Players) -> Played:
+        said = {i: players.conversation(i, outcome.get("session")) for i, outcome in outcomes.items()}
+        openings = [one.row.prompt for one in said.values() if one is not None]
+        first = openings[0] if openings else self._policy.encode_prompt(prompt.text)
+        completions, verdicts = [], []
+        for i, own in said.items():
+            score = verdict(outcomes[i], self._verifier)
+            if own is None:
+                score = score if score.unscorable else Score(None, unscorable="refused: the policy was never asked")
+            elif own.row.prompt != first:
+                score = Score(None, unscorable="refused: the environment opens one task in different ways")
+            if i in players.refused:
+                score = Score(None, unscorable=players.refused[i])
+            if score.unscorable is None and own is not None:
+                score = Score(**{**_fields(score), "metrics": {"turns": float(own.turns), **score.metrics}})
+            usable = own is not None and own.row.prompt == first and own.row.ids
+            completions.append(own.row.completion(self._policy) if usable and own else self._nothing())
+            verdicts.append(score)
+        return Played(first, tuple(completions), tuple(verdicts))
+
+    def _nothing(self) -> Completion:
+        """Stands where the policy has written nothing; it counts for nothing."""
+        return Completion((self._policy.eos_id,), (0.0,), "stop", "", sampled=(False,))
+
+
+def _fields(score: Score) -> dict[str, Any]:
+    return {name: getattr(score, name) for name in ("accuracy", "parts", "unscorable", "weight", "metrics")}
+
+
+def verdict(outcome: Mapping[str, Any], verifier: EnvironmentVerifier) -> Score:
+    """What the environment's rubric says of one episode, with its own weights; a weight of 0 makes a metric."""
+    if "unscorable" in outcome:
+        return Score(None, unscorable=outcome["unscorable"])
+    rewards, metrics = outcome["rewards"], dict(outcome["metrics"])
+    if rewards.keys() != {verifier.accuracy, *verifier.rewards}:
+        named = f"`accuracy` and `rewards` name {', '.join(sorted({verifier.accuracy, *verifier.rewards}))}"
+        return Score(None, unscorable=f"error: the rubric gives {', '.join(sorted(rewards)) or 'nothing'}, and {named}")
+    figures = [*metrics.values(), *(value for pair in rewards.values() for value in pair)]
+    accuracy, weight = rewards.pop(verifier.accuracy)
+    if not all(map(math.isfinite, figures)) or not 0 <= accuracy <= 1 or weight < 0:
+        return Score(
+            None,
+            unscorable=f"error: the rubric gives {verifier.accuracy} {accuracy:g} of weight {weight:g}, "
+            "which must be in [0, 1] and not negative, or another figure that is not finite",
+        )
+    parts = {name: weight * value for name, (value, weight) in rewards.items() if weight}
+    metrics |= {name: value for name, (value, weight) in rewards.items() if not weight}
+    return Score(accuracy, parts, weight=weight, metrics=metrics)
+
+
+@contextmanager
+def opened(source: Source, reward: RewardSettings, policy: Policy, engine: Engine) -> Iterator[Episodes | None]:
+    """The episodes of the settings' environment, whose process ends with the context; None where there is none."""
+    if not isinstance(source, VerifiersSource) or not isinstance(reward.verifier, EnvironmentVerifier):
+        yield None
+        return
+    with EnvironmentProcess(source) as process:
+        yield Episodes(process, reward.verifier, policy, engine)
