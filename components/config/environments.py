@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 from components.config.answers import AnswerKind
 from components.config.base import Section
 from components.config.extensions import MODULE, PythonEntry
+from components.files import dump_json, sha256_bytes
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
@@ -42,6 +43,12 @@ class VerifiersSource(PythonEntry):
     )
 
     version: str | None = Field(None, description="Of the library; filled in when the configuration is resolved.")
+
+    @property
+    def digest(self) -> str:
+        """Of everything that an episode depends on besides its task; part of every prompt, so that stages which read
+        prompts depend on it."""
+        return sha256_bytes(dump_json(self.model_dump(mode="json", exclude={"rows"})).encode())
 
     @field_validator("settings")
     @classmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -46,7 +45,7 @@ class Episodes:
     def play(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Played]:
         """``sampling.n`` episodes of each prompt. The same seed gives the same, if the environment does."""
         players = Players(self._policy, self._engine, sampling)
-        wanted = [json.loads(prompt.reference) for prompt in prompts for _ in range(sampling.n)]
+        wanted = [self._process.wanted(prompt) for prompt in prompts for _ in range(sampling.n)]
         outcomes = self._process.play(wanted, players.answer)
         found = []
         for number, prompt in enumerate(prompts):
@@ -107,7 +106,7 @@ def verdict(outcome: Mapping[str, Any], verifier: EnvironmentVerifier) -> Score:
 @contextmanager
 def opened(source: Source, reward: RewardSettings, policy: Policy, engine: Engine) -> Iterator[Episodes | None]:
     """The episodes of the settings' environment, whose process ends with the context; None where there is none."""
-    if not isinstance(source, VerifiersSource) or not isinstance(reward.verifier, EnvironmentVerifier):
+    if source.kind != "verifiers" or reward.verifier.kind != "environment":
         yield None
         return
     with EnvironmentProcess(source) as process:

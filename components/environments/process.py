@@ -19,6 +19,7 @@ from components.config.targets import check_code, locate
 from components.errors import InputError
 from components.processes.guardian import kill_descendants
 from components.rewards.process import STARTUP_SECONDS, WorkerProcess, wait
+from components.types import Prompt
 
 Message = dict[str, Any]
 Answer = Callable[[list[Message]], list[Message]]
@@ -54,6 +55,21 @@ class EnvironmentProcess:
         if "tasks" not in reply:
             raise InputError(f"the environment gives no tasks: {reply['unscorable']}", where="data.source", how=HOW)
         found: list[Message] = reply["tasks"]
+        return found
+
+    def wanted(self, prompt: Prompt) -> Message:
+        """The task of a prompt, as `play` takes it.
+
+        Raises:
+            InputError: the prompt was made by other settings or other code of the environment.
+        """
+        found: Message = json.loads(prompt.reference)
+        if found["environment"] != self._source.digest:
+            raise InputError(
+                "the prompts are of this environment with other settings or other code",
+                where="data.source",
+                how="run the data stage again",
+            )
         return found
 
     def play(self, episodes: Sequence[Message], answer: Answer) -> list[Message]:

@@ -44,7 +44,7 @@ def prompts_of(source: VerifiersSource, process: EnvironmentProcess) -> list[Pro
                 task=source.target,
                 source=source.kind,
                 family=source.target,
-                reference=json.dumps({"task": number, "hash": task["hash"]}),
+                reference=json.dumps({"task": number, "hash": task["hash"], "environment": source.digest}),
             )
         )
     return found

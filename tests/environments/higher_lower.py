@@ -13,8 +13,8 @@ DIGITS = 10
 
 class HiddenDigit(vf.TaskData):
     hidden: int
-    low: int
-    high: int
+    solution: str
+    """A first guess, which SFT teaches: the middle."""
 
 
 class HigherLower(vf.Task[HiddenDigit]):
@@ -49,7 +49,8 @@ class HigherLowerTasks(vf.Taskset[HigherLower, Settings]):
             for high in range(low + 1, DIGITS):
                 for hidden in range(low, high + 1):
                     prompt = "guess" if self.config.same_opening else f"{low}-{high} ({hidden * 7 % 10})"
-                    yield HigherLower(HiddenDigit(prompt=prompt, hidden=hidden, low=low, high=high), self.config.task)
+                    middle = str((low + high) // 2)
+                    yield HigherLower(HiddenDigit(prompt=prompt, hidden=hidden, solution=middle), self.config.task)
 
 
 class HigherLowerEnv(vf.SingleAgentEnv):
