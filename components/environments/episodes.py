@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from components.config.environments import EnvironmentVerifier, VerifiersSource
+from components.config.environments import EnvironmentVerifier
 from components.config.reward import RewardSettings
 from components.config.sources import Source
-from components.environments.players import Players
+from components.environments.players import Conversation, Players
 from components.environments.process import EnvironmentProcess
 from components.policy import Policy
 from components.rollout.base import Engine, Sampling
@@ -18,6 +19,7 @@ from components.types import Completion, Prompt, Score
 
 KIND = "verifiers"
 """`Prompt.source` of what an environment plays."""
+OPENING = "refused: the environment did not ask the policy, or opened one task in different ways"
 Ids = tuple[int, ...]
 
 
@@ -55,31 +57,22 @@ class Episodes:
 
     def _group(self, prompt: Prompt, outcomes: Mapping[int, Mapping[str, Any]], players: Players) -> Played:
         said = {i: players.conversation(i, outcome.get("session")) for i, outcome in outcomes.items()}
-        openings = [one.row.prompt for one in said.values() if one is not None]
-        first = openings[0] if openings else self._policy.encode_prompt(prompt.text)
-        completions, verdicts = [], []
-        for i, own in said.items():
-            score = verdict(outcomes[i], self._verifier)
-            if own is None:
-                score = score if score.unscorable else Score(None, unscorable="refused: the policy was never asked")
-            elif own.row.prompt != first:
-                score = Score(None, unscorable="refused: the environment opens one task in different ways")
-            if i in players.refused:
-                score = Score(None, unscorable=players.refused[i])
-            if score.unscorable is None and own is not None:
-                score = Score(**{**_fields(score), "metrics": {"turns": float(own.turns), **score.metrics}})
-            usable = own is not None and own.row.prompt == first and own.row.ids
-            completions.append(own.row.completion(self._policy) if usable and own else self._nothing())
-            verdicts.append(score)
-        return Played(first, tuple(completions), tuple(verdicts))
+        first = next((own.row.prompt for own in said.values() if own is not None), ())
+        first = first or self._policy.encode_prompt(prompt.text)
+        judged = [self._one(outcomes[i], own, first, players.refused.get(i)) for i, own in said.items()]
+        return Played(first, tuple(completion for completion, _ in judged), tuple(score for _, score in judged))
 
-    def _nothing(self) -> Completion:
-        """Stands where the policy has written nothing; it counts for nothing."""
-        return Completion((self._policy.eos_id,), (0.0,), "stop", "", sampled=(False,))
-
-
-def _fields(score: Score) -> dict[str, Any]:
-    return {name: getattr(score, name) for name in ("accuracy", "parts", "unscorable", "weight", "metrics")}
+    def _one(
+        self, outcome: Mapping[str, Any], own: Conversation | None, first: Ids, refused: str | None
+    ) -> tuple[Completion, Score]:
+        score = verdict(outcome, self._verifier)
+        if own is None or own.row.prompt != first or not own.row.ids:
+            completion = Completion((self._policy.eos_id,), (0.0,), "stop", "", sampled=(False,))  # counts for nothing
+            refused = refused or score.unscorable or OPENING
+        else:
+            completion = own.row.completion(self._policy)
+            score = replace(score, metrics={"turns": float(own.turns), **score.metrics})
+        return completion, Score(None, unscorable=refused) if refused else score
 
 
 def verdict(outcome: Mapping[str, Any], verifier: EnvironmentVerifier) -> Score:

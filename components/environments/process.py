@@ -119,9 +119,11 @@ class EnvironmentProcess:
             if worker in writable:
                 worker.flush()
             if worker in readable:
-                lines = worker.receive()
+                waiting, lines = not worker.started, worker.receive()
                 if lines is None:
                     return self._gone(worker.exit_description())
+                if waiting and worker.started:
+                    began, limit = time.monotonic(), seconds
                 if lines:
                     reply: Message = json.loads(lines[0])
                     return reply

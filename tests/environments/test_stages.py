@@ -19,7 +19,7 @@ from components.stages import run_stage
 from components.stages import train as training
 from tests.environments.conftest import SHAPE
 
-GAME = {"kind": "verifiers", "target": "tests.environments.higher_lower", "rows": 60, "max_turns": 3}
+GAME = {"kind": "verifiers", "target": "tests.environments.higher_lower", "rows": 36, "max_turns": 3}
 BEFORE = ("data", "audit", "sft", "admission", "triage", "clusters")
 
 
@@ -32,9 +32,11 @@ def chosen(**sections: object) -> Settings:
             "soft_overlong": None,
         },
         "audit": {"override": "the game is 60 lines long, and was read"},
-        "triage": {"override": "a policy without SFT finds the digit by chance"},
+        "admission": {"min_distinct": 4, "max_prompt_share": 1.0, "prompts": 2, "samples": 2},
+        "triage": {"prompts": 2, "samples": 2, "override": "a policy without SFT finds the digit by chance"},
+        "schedule": {"kind": "uniform"},
         "rollout": {"max_new_tokens": 24, "dynamic_sampling": None},
-        "train": {"steps": 2, "eval_every": 2, "eval_prompts": 2, "eval_samples": 1},
+        "train": {"steps": 2, "checkpoint_every": 1, "eval_every": 2, "eval_prompts": 2, "eval_samples": 1},
         "evaluation": {"prompts": 2, "samples": 2},
     }
     return settings(**merge(own, sections))
@@ -50,8 +52,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 
 def test_tasks_are_prompts_and_open_in_words_of_their_own(run):
     prompts = [prompt for split in ("sft", "train", "dev", "test") for prompt in read_prompts(run.split(split))]
-    assert len(prompts) == 60
-    assert len({prompt.text for prompt in prompts}) == 60
+    assert len(prompts) == 36
+    assert len({prompt.text for prompt in prompts}) == 36
     assert {prompt.source for prompt in prompts} == {"verifiers"}
 
 

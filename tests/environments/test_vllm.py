@@ -24,7 +24,11 @@ def test_episodes_of_a_server_have_its_tokens_and_log_probabilities(game: Table,
     expected = game.episodes(own, embedded(own)).play(game.prompts[:4], greedy)
     for one, other in zip(served, expected, strict=True):
         (mine,), (theirs,) = one.completions, other.completions
-        assert (mine.token_ids, mine.sampled, mine.finish_reason) == (theirs.token_ids, theirs.sampled, theirs.finish_reason)
+        assert (mine.token_ids, mine.sampled, mine.finish_reason) == (
+            theirs.token_ids,
+            theirs.sampled,
+            theirs.finish_reason,
+        )
         assert mine.logprobs == pytest.approx(theirs.logprobs, abs=1e-4)
         assert one.verdicts == other.verdicts
     assert all(score.unscorable is None for one in sampled for score in one.verdicts)
