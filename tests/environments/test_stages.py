@@ -33,7 +33,7 @@ def chosen(**sections: object) -> Settings:
         },
         "audit": {"override": "the game is 60 lines long, and was read"},
         "admission": {"min_distinct": 4, "max_prompt_share": 1.0, "prompts": 2, "samples": 2},
-        "triage": {"prompts": 2, "samples": 2, "override": "a policy without SFT finds the digit by chance"},
+        "triage": {"prompts": 2, "samples": 4, "override": "a policy without SFT finds the digit by chance"},
         "schedule": {"kind": "uniform"},
         "rollout": {"max_new_tokens": 24, "dynamic_sampling": None},
         "train": {"steps": 2, "checkpoint_every": 1, "eval_every": 2, "eval_prompts": 2, "eval_samples": 1},
