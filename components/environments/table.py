@@ -9,7 +9,7 @@ from typing import Any
 Message = dict[str, Any]
 Exchange = Callable[[list[Message]], Awaitable[list[Message]]]
 GRACE = 5.0
-"""Seconds that an episode has to end in when it is told to."""
+"""Seconds that an episode has to end in when it is cancelled."""
 
 
 class Table:
