@@ -211,11 +211,12 @@ def test_a_call_that_makes_no_sense_is_answered(sums, call, answer):
 
 
 def test_errors_and_time_outs_make_their_own_episodes_unscorable_and_the_others_go_on():
-    chosen = source("higher_lower", rows=3, settings={"taskset": {"crash_on": 0, "sleep_on": 1}}, timeout=5.0)
+    chosen = source("higher_lower", rows=5, settings={"taskset": {"crash_on": 0, "sleep_on": 1}}, timeout=5.0)
     own = player()
     with EnvironmentProcess(chosen) as process:
         episodes = Episodes(process, rubric("found", "early", "legal"), own, Scripted(own, halving))
-        crashed, late, third = (one.verdicts[0] for one in episodes.play(prompts_of(chosen, process), GREEDY))
+        zero, one, *_, two = prompts_of(chosen, process)
+        crashed, late, third = (played.verdicts[0] for played in episodes.play([zero, one, two], GREEDY))
     assert crashed.unscorable == "error: RuntimeError: this game has a bug"
     assert late.unscorable == "timeout: the environment did not go on within 5 s"
     assert third.accuracy == 1.0
