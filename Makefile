@@ -19,7 +19,7 @@ install = if command -v uv > /dev/null; then \
 		uv pip install --quiet --python $(1) $(2); \
 	else $(1) -m pip install --quiet --no-compile $(2); fi
 
-.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage mutations holes styles doctor test-gpu vllm-env test-vllm sinks-env test-sinks test-cluster kustomize images clean
+.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage mutations holes styles doctor test-gpu vllm-env test-vllm sinks-env test-sinks environments-env test-environments test-cluster kustomize images clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -185,6 +185,20 @@ sinks-env: .venv-sinks/.installed
 test-sinks: sinks-env
 	OMP_NUM_THREADS=1 .venv-sinks/bin/python -m pytest -m sinks tests/sinks
 
+# The library verifiers, on top of .venv, which stays as it is.
+environments-env: .venv-environments/.installed
+
+.venv-environments/.installed: $(INSTALLED) constraints.txt
+	.venv/bin/python -m venv .venv-environments
+	.venv/bin/python -c "import site; print(site.getsitepackages()[0])" \
+		> "$$(.venv-environments/bin/python -c 'import site; print(site.getsitepackages()[0])')/project.pth"
+	.venv-environments/bin/python -m pip install --quiet --constraint constraints.txt verifiers
+	touch $@
+
+# Environments run by the real library; three minutes, and one more with the environment of the vLLM servers.
+test-environments: environments-env
+	OMP_NUM_THREADS=1 .venv-environments/bin/python -m pytest -m environments tests/environments
+
 # Against the cluster of KUBECONFIG, which needs JobSet and nothing else of ours; makes its own namespace and removes it.
 test-cluster: $(INSTALLED)
 	OMP_NUM_THREADS=1 pytest tests/cluster -m cluster
@@ -201,5 +215,5 @@ images:
 	$(call IMAGE,constraints-vllm.txt) --file k8s/images/vllm.Dockerfile --tag evenkeel-vllm:$(TAG) .
 
 clean:
-	rm -rf .venv .venv-vllm .venv-sinks runs out .state build *.egg-info
+	rm -rf .venv .venv-vllm .venv-sinks .venv-environments runs out .state build *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

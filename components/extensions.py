@@ -18,6 +18,7 @@ import yaml
 from components.catalog import Catalog
 from components.config import Settings, dump
 from components.config.advantages import PythonAdvantage
+from components.config.environments import EnvironmentVerifier, VerifiersSource
 from components.config.evaluation import PythonSuite
 from components.config.extensions import PythonEntry, python_entries
 from components.config.functions import FunctionSet, RewardFunction
@@ -29,6 +30,7 @@ from components.config.sinks import PythonSink
 from components.config.sources import PythonSource
 from components.config.targets import check_code, locate
 from components.config.verifiers import PythonVerifier
+from components.environments.prompts import check_rubric
 from components.errors import EvenkeelError, InputError
 from components.rewards.sandbox import Sandbox
 from components.types import Prompt
@@ -76,6 +78,12 @@ def problems(settings: Settings) -> list[str]:
             _start(settings.reward)
         except EvenkeelError as error:
             found.append(f"reward.functions: {error}")
+    source, verifier = settings.data.source, settings.reward.verifier
+    if not found and isinstance(source, VerifiersSource) and isinstance(verifier, EnvironmentVerifier):
+        try:
+            check_rubric(source, verifier)
+        except EvenkeelError as error:
+            found.append(str(error))
     if not found and isinstance(settings.objective.ratio, PythonRatio):
         try:
             _check_correction(settings)
@@ -97,7 +105,7 @@ def _check_correction(settings: Settings) -> None:
 
 
 def _try(entry: PythonEntry) -> None:
-    if isinstance(entry, PythonVerifier | RewardFunction):
+    if isinstance(entry, PythonVerifier | RewardFunction | VerifiersSource):
         check_code(entry, locate(entry))
     else:
         _catalogs()[type(entry)].choose(entry)

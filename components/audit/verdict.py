@@ -8,6 +8,7 @@ from typing import Any
 from components.audit.functions import Payment, findings, remarks
 from components.audit.measure import Audit, Kind
 from components.config.audit import AuditSettings
+from components.evaluation.statistics import wilson
 
 SHOWN = 60
 """Characters of each text in a reason."""
@@ -39,6 +40,17 @@ def judge_audit(audit: Audit, limits: AuditSettings, functions: Sequence[Payment
             "max_false_negative": limits.max_false_negative,
         },
     }
+
+
+def unaudited(limits: AuditSettings) -> dict[str, Any]:
+    """The content of `audit.json` for the rubric of an environment: it judges episodes, and no text can be tried on it.
+
+    That is a failed audit. Whoever trusts the environment says why in ``audit.override``.
+    """
+    nothing = wilson(0, 0)
+    audit = Audit(0, (), 0, 0, {}, nothing, nothing)
+    reason = "the rubric of an environment judges episodes, so no answer that is known to be right or wrong was tried"
+    return {**judge_audit(audit, limits), "verdict": "fail", "reasons": [reason]}
 
 
 def _false_positives(audit: Audit, limits: AuditSettings) -> Iterator[str]:

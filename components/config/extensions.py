@@ -19,6 +19,8 @@ class PythonEntry(Section):
     """Group of the entry points that installed packages declare for this registry."""
     counts: ClassVar[bool] = True
     """Whether a byte of the run depends on the code: it is digested then, and must be there in every stage."""
+    whole_module: ClassVar[bool] = False
+    """Whether the target is a module by itself instead of something in it."""
 
     kind: Literal["python"]
     target: str = Field(

@@ -33,6 +33,8 @@ SAME = frozenset(
 )
 """Sections every kind of which has the same settings."""
 GYM = "reasoning-gym"
+LIBRARIES = {"reasoning_gym": (GYM, "llm"), "verifiers": ("verifiers", "verifiers")}
+"""Kinds of sources whose problems a library makes: its name, and the extra that installs it."""
 SHOWN = 80
 """Characters of an override that an error shows."""
 FILES = ("jsonl", "parquet", "file")
@@ -209,7 +211,7 @@ def pin_inputs(settings: Settings) -> Settings:
         check_kind(Path(node["path"]), folder=not _is_file(tree, node), how=how)
         node["sha256"] = check_digest(Path(node["path"]), node["sha256"], how=how)
     for source in library_sections(tree):
-        source["version"] = check_version(source["version"])
+        source["version"] = check_version(source["version"], source["kind"])
     for path, entry in python_entries(settings):
         if not entry.counts:
             continue
@@ -254,21 +256,22 @@ def _is_file(tree: Tree, section: Tree) -> bool:
 def library_sections(tree: Tree) -> list[Tree]:
     """The sections of dumped settings whose problems a library makes."""
     sources = (tree["data"]["source"], *(suite.get("source") for suite in tree["evaluation"]["suites"].values()))
-    return [source for source in sources if source and source["kind"] == "reasoning_gym"]
+    return [source for source in sources if source and source["kind"] in LIBRARIES]
 
 
-def check_version(expected: str | None) -> str:
-    """The installed version of reasoning-gym, compared with the expected one where there is one."""
-    how = "pip install -c constraints.txt -e '.[llm]'"
+def check_version(expected: str | None, kind: str = "reasoning_gym") -> str:
+    """The installed version of a library of `LIBRARIES`, compared with the expected one where there is one."""
+    library, extra = LIBRARIES[kind]
     try:
-        found = version(GYM)
+        found = version(library)
     except PackageNotFoundError as error:
-        raise InputError(f"{GYM} is not installed", where="data.source", how=how) from error
+        how = f"pip install -c constraints.txt -e '.[{extra}]'"
+        raise InputError(f"{library} is not installed", where="data.source", how=how) from error
     if expected is not None and found != expected:
         raise InputError(
-            f"{GYM} {found} is installed, and the configuration has version {expected}",
+            f"{library} {found} is installed, and the configuration has version {expected}",
             where="data.source.version",
-            how=f"pip install {GYM}=={expected}, or remove `version` to accept {found}",
+            how=f"pip install {library}=={expected}, or remove `version` to accept {found}",
         )
     return found
 

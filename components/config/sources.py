@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from components.config.base import Section
+from components.config.environments import VerifiersSource
 from components.config.extensions import PythonEntry
 from components.config.reasoning_gym import ReasoningGymSource
 from components.config.tasks import Generated
@@ -68,9 +69,11 @@ class PythonSource(PythonEntry):
     name: str = Field("", description="Name of the source in records; the target when empty.")
 
 
-Source = Annotated[Generated | ReasoningGymSource | FileSource | PythonSource, Field(discriminator="kind")]
+Source = Annotated[
+    Generated | ReasoningGymSource | FileSource | PythonSource | VerifiersSource, Field(discriminator="kind")
+]
 
 
 def computed(source: Source) -> bool:
     """Whether questions and labels are a generator's: distinct, alike on purpose, and right by construction."""
-    return source.kind in ("generated", "reasoning_gym")  # by kind: stages declare that they read it
+    return source.kind in ("generated", "reasoning_gym", "verifiers")  # by kind: stages declare that they read it

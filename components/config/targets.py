@@ -114,7 +114,7 @@ def check_code_of(settings: Any) -> None:
 
 def _spelled_out(entry: PythonEntry) -> str:
     """``package.module:attribute``, of an entry point where the target is the name of one."""
-    if ":" in entry.target:
+    if ":" in entry.target or entry.whole_module:
         return entry.target
     known = {point.name: point.value for point in entry_points(group=entry.group)}
     if entry.target not in known:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from components.config.answers import AnswerKind, JsonVerifier, MathVerifier, MultipleChoiceVerifier
 from components.config.base import Section
+from components.config.environments import EnvironmentVerifier
 from components.config.extensions import PythonEntry
 from components.config.functions import Conversational
 from components.config.reasoning_gym import ReasoningGymVerifier
@@ -113,6 +114,7 @@ Verifier = Annotated[
     | StructureVerifier
     | CountdownVerifier
     | ReasoningGymVerifier
+    | EnvironmentVerifier
     | PythonVerifier,
     Field(discriminator="kind"),
 ]

@@ -27,9 +27,10 @@ def parts(rows: Iterable[Candidate], size: int = CHUNK) -> Iterator[list[Candida
 
 
 class Judge:
-    """Joins the keys of the first pass with what the verifier and the tokenizer say."""
+    """Joins the keys of the first pass with what the verifier and the tokenizer say; without a ``sandbox`` there is no
+    verifier of texts."""
 
-    def __init__(self, found: Survey, counts: Shared, sandbox: Sandbox, reader: Reader) -> None:
+    def __init__(self, found: Survey, counts: Shared, sandbox: Sandbox | None, reader: Reader) -> None:
         self._found, self._counts, self._sandbox, self._reader = found, counts, sandbox, reader
 
     def rows(self, candidates: Sequence[Candidate], start: int) -> list[Row] | None:
@@ -67,6 +68,8 @@ class Judge:
 
     def _verdicts(self, candidates: Sequence[Candidate]) -> dict[int, Score]:
         """The run's own verifier about every reference solution: what it refuses, no policy could get right."""
+        if self._sandbox is None:
+            return {}
         answered = {i: c.prompt for i, c in enumerate(candidates) if c.prompt.answer}
         scores = self._sandbox.judge([(prompt, prompt.solution) for prompt in answered.values()])
         return dict(zip(answered, scores, strict=True))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from components.config.environments import VerifiersSource
 from components.config.reasoning_gym import ReasoningGymSource
 from components.config.sources import PythonSource, Source
 from components.config.tasks import GeneratedSource
@@ -40,6 +41,8 @@ def describe(source: Source) -> str:
         return f"{source.task}, generated"
     if isinstance(source, ReasoningGymSource):
         return f"{', '.join(source.shares())} of reasoning-gym {source.version or ''}".strip()
+    if isinstance(source, VerifiersSource):
+        return f"{source.target}, an environment of verifiers {source.version or ''}".strip()
     if isinstance(source, PythonSource):
         return source.name or source.target
     return source.path.name

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from components.config.data import DataSettings
+from components.config.environments import VerifiersSource
 from components.config.load import GYM, check_digest, check_version
 from components.config.reasoning_gym import ReasoningGymSource
 from components.config.sources import FileSource, PythonSource
@@ -85,6 +86,9 @@ def _provenance(data: DataSettings) -> Provenance:
         digest = check_code(source, locate(source))
         trust = "allow-listed" if digest in {entry.casefold() for entry in data.trusted} else "none"
         return Provenance(source.name or source.target, source.kind, None, digest, trust)
+    if isinstance(source, VerifiersSource):
+        digest = check_code(source, locate(source))
+        return Provenance(source.target, source.kind, None, digest, "generated")
     if isinstance(source, ReasoningGymSource):
         return Provenance(f"{GYM} {check_version(source.version)}", source.kind, None, None, "generated")
     if not isinstance(source, FileSource):

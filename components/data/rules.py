@@ -64,9 +64,13 @@ class Rule:
         return {"type": self.expectation, "kwargs": {"column": self.column, **self.options}}
 
 
-def rules(limits: ValidationSettings, tokens: bool = False) -> list[Rule]:
-    """The suite. A missing cell breaks its own rule only, not the others of its column."""
-    return [
+def rules(limits: ValidationSettings, tokens: bool = False, answers: bool = True) -> list[Rule]:
+    """The suite. A missing cell breaks its own rule only, not the others of its column.
+
+    Args:
+        answers: whether every row needs one; the tasks of an environment do not.
+    """
+    found = [
         Rule("row readable", "fault", "a JSON object with the columns of data.source", "not_json", "{value}",
              "expect_column_values_to_be_null"),
         _present("question", "not empty", "empty_question", "the question is missing, empty or not text"),
@@ -98,6 +102,7 @@ def rules(limits: ValidationSettings, tokens: bool = False) -> list[Rule]:
                "near-duplicates are in one split, whatever their answers", "leak",
                "the question is nearly that of {earlier}, which is in another split", "item"),
     ]  # fmt: skip
+    return found if answers else [rule for rule in found if rule.column != "answer"]
 
 
 def _present(column: str, meaning: str, code: str, reason: str) -> Rule:

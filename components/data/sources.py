@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from components.config.environments import VerifiersSource
 from components.config.load import check_digest
 from components.config.reasoning_gym import ReasoningGymSource
 from components.config.sources import FileSource, PythonSource
 from components.config.tasks import Generated
 from components.data.candidates import NOTHING, Candidate, Fault, RowReader, as_scalar, missing_columns
 from components.data.outside import candidates
+from components.environments.prompts import environment_prompts
 from components.errors import InputError
 from components.files import os_errors, read_json
 from components.opening import open_regular
@@ -245,6 +247,12 @@ def python(source: PythonSource, seed: int) -> Iterator[Candidate]:
     return candidates(source, seed, source.name or source.target)
 
 
+def verifiers(source: VerifiersSource, _seed: int) -> Iterator[Candidate]:
+    """Tasks of an environment of the library verifiers."""
+    for prompt in environment_prompts(source):
+        yield Candidate(prompt, {"question": prompt.text, "answer": prompt.answer}, None)
+
+
 SOURCES: dict[str, Callable[..., Iterator[Candidate]]] = {
     "generated": generated,
     "reasoning_gym": gym,
@@ -252,4 +260,5 @@ SOURCES: dict[str, Callable[..., Iterator[Candidate]]] = {
     "parquet": parquet,
     "arrow": arrow,
     "python": python,
+    "verifiers": verifiers,
 }

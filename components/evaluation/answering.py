@@ -11,6 +11,7 @@ from typing import Self
 
 from components.config.evaluation import TEST
 from components.config.verifiers import Verifier
+from components.environments.episodes import opened
 from components.errors import InputError
 from components.evaluation.answers import final_answer
 from components.evaluation.cache import Cache, key_of
@@ -125,8 +126,11 @@ class SuiteRunner:
     def answers(self, checkpoint: Path, suite: PromptSuite) -> Iterator[list[Answered]]:
         """A batch of prompts at a time."""
         policy, engine = self._ready(checkpoint, suite)
-        with Scorer(suite.reward, self.consistency) as scorer:
-            collector = Collector(policy, engine, scorer, suite.rollout)
+        with (
+            Scorer(suite.reward, self.consistency) as scorer,
+            opened(suite.settings.data.source, suite.reward, policy, engine) as episodes,
+        ):
+            collector = Collector(policy, engine, scorer, suite.rollout, episodes)
             for start in range(0, len(suite.prompts), BATCH):
                 batch, seed = suite.prompts[start : start + BATCH], suite.seed(start)
                 with _named(suite):

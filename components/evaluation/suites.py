@@ -67,8 +67,10 @@ class PromptSuite:
 
     @property
     def repeatable(self) -> bool:
-        """Whether the same answers would come again, to the byte. A server's depend on its version and its batches."""
-        return not isinstance(self.rollout.engine, ServerEngine)
+        """Whether the same answers would come again, to the byte. A server's depend on its version and its batches,
+        and an environment's on the environment."""
+        played = self.name == TEST and self.settings.data.source.kind == "verifiers"
+        return not played and not isinstance(self.rollout.engine, ServerEngine)
 
     @property
     def prompts_sha256(self) -> str:

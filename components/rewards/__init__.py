@@ -4,6 +4,7 @@
 - `countdown` — an expression that reaches a target with given numbers
 - `exact`, `numeric` (with `units`), `symbolic`, `multiple_choice`, `json_answer` — right or wrong
 - `reasoning_gym` — the scorers of that library
+- `environment` — stands for the rubric of an environment, which judges episodes (`components.environments`)
 - `grammar` — what an answer says and whether it is the reference, for `numeric` and `symbolic`
 - `answers` — where a completion states its answer
 - `classifier`, `pair_classifier` — a learned judge
@@ -33,6 +34,7 @@ from components.rewards.classifier import ClassifierVerifier
 from components.rewards.code import CodeVerifier
 from components.rewards.consistency import EmbeddedVerifier, NliVerifier
 from components.rewards.countdown import CountdownVerifier
+from components.rewards.environment import EnvironmentVerifier
 from components.rewards.exact import ExactVerifier
 from components.rewards.json_answer import JsonVerifier
 from components.rewards.multiple_choice import MultipleChoiceVerifier
@@ -54,6 +56,7 @@ VERIFIERS: dict[str, Callable[..., Verifier]] = {
     "structure": StructureVerifier,
     "countdown": CountdownVerifier,
     "reasoning_gym": ReasoningGymVerifier,
+    "environment": EnvironmentVerifier,
     "embedded": EmbeddedVerifier,
     "nli": NliVerifier,
 }

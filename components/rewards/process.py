@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from components.errors import EvenkeelError
@@ -28,10 +28,25 @@ MEANING = {signal.SIGPROF: "cpu: no verdict within the processor time of one ite
 
 
 class WorkerProcess:
-    """A process in a session of its own, with a stripped environment, which answers once it has `started`."""
+    """A process in a session of its own, with a stripped environment, which answers once it has `started`.
 
-    def __init__(self, command: Sequence[str], hello: bytes) -> None:
+    Args:
+        role: whose process it is, for messages; ``where`` and ``how`` say what to do where it does not start.
+        env: set over the stripped environment.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        hello: bytes,
+        *,
+        role: str = "verifier",
+        where: str = "reward",
+        how: str = "check the settings of that verifier and raise memory_mb of its sandbox",
+        env: Mapping[str, str] | None = None,
+    ) -> None:
         root = Path(__file__).resolve().parents[2]
+        self._role, self._where, self._how = role, where, how
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115, closed by kill
         self._process = subprocess.Popen(
             command,
@@ -40,7 +55,13 @@ class WorkerProcess:
             stderr=self._errors,
             bufsize=0,
             start_new_session=True,
-            env={"PYTHONPATH": str(root), "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"},
+            env={
+                "PYTHONPATH": str(root),
+                "LC_ALL": "C.UTF-8",
+                "OMP_NUM_THREADS": "1",
+                "PYTHONHASHSEED": "0",
+                **(env or {}),
+            },
         )
         assert self._process.stdin and self._process.stdout
         self.input, self.output = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -70,9 +91,9 @@ class WorkerProcess:
         said = re.split(r"\n(?=\S)", said)[-1]  # further lines of an error begin with white space
         self.kill()
         return EvenkeelError(
-            f"the verifier's worker process did not start: {said or self.exit_description()}",
-            where="reward",
-            how="check the settings of that verifier and raise memory_mb of its sandbox",
+            f"the {self._role}'s worker process did not start: {said or self.exit_description()}",
+            where=self._where,
+            how=self._how,
         )
 
     def send(self, lines: Sequence[bytes]) -> None:
@@ -112,10 +133,19 @@ class WorkerProcess:
         try:
             code = self._process.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired:
-            return "crash: the verifier's process closed its pipe"
+            return f"crash: the {self._role}'s process closed its pipe"
         if -code in MEANING:
             return MEANING[signal.Signals(-code)]
-        return f"crash: the verifier's process ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}"
+        ending = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return f"crash: the {self._role}'s process ended with {ending}"
+
+    def finish(self, seconds: float) -> bool:
+        """Close its input and wait for its end; returns whether it has come."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        return self._process.poll() is not None
 
     def kill(self) -> None:
         """End the worker and everything that it started."""

@@ -54,10 +54,16 @@ class Scorer:
         """One score per completion, in order."""
         return self.score_groups([(prompt, completions)])[0]
 
-    def score_groups(self, items: Sequence[tuple[Prompt, Sequence[Completion]]]) -> list[tuple[Score, ...]]:
-        """One score per completion of each prompt, in order; all of them are judged in one exchange."""
+    def score_groups(
+        self, items: Sequence[tuple[Prompt, Sequence[Completion]]], given: Sequence[Score] | None = None
+    ) -> list[tuple[Score, ...]]:
+        """One score per completion of each prompt, in order; all of them are judged in one exchange.
+
+        Args:
+            given: the verdicts of an environment, in place of the verifier's.
+        """
         texts = [(prompt, completion.text) for prompt, completions in items for completion in completions]
-        verdicts = iter(self._verifier.judge(texts))
+        verdicts = iter(self._verifier.judge(texts) if given is None else given)
         consistent = iter(self._consistency.judge(texts)) if self._consistency else None
         names = tuple(self._settings.functions)
         values = iter(self._functions.values([(name, *item) for item in items for name in names]) if names else ())
@@ -84,7 +90,7 @@ class Scorer:
         weight = self._settings.weight
         return replace(
             score,
-            weight=weight("accuracy"),
+            weight=score.weight * weight("accuracy"),
             parts={name: weight(name) * value for name, value in parts.items() if weight(name)},
             metrics={**score.metrics, **{name: value for name, value in parts.items() if not weight(name)}},
         )

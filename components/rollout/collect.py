@@ -17,6 +17,7 @@ from components.seeds import derive
 from components.types import Completion, Group, Prompt, Score
 
 if TYPE_CHECKING:
+    from components.environments.episodes import Episodes, Played
     from components.scheduling import Schedule
 
 Review = Callable[[Sequence[Group]], list[Group]]
@@ -45,8 +46,16 @@ class Rollout:
 class Collector:
     """Samples and scores groups of completions."""
 
-    def __init__(self, policy: Policy, engine: Engine, scorer: Scorer, settings: RolloutSettings) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        engine: Engine,
+        scorer: Scorer,
+        settings: RolloutSettings,
+        episodes: Episodes | None = None,
+    ) -> None:
         self._policy, self._engine, self._scorer, self._settings = policy, engine, scorer, settings
+        self._episodes = episodes
         self._shaping = 1.0
         self._review: Review = list
 
@@ -60,11 +69,21 @@ class Collector:
         return self._review(groups)
 
     def groups(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Group]:
-        """One scored group per prompt, in order."""
+        """One scored group per prompt, in order; an environment plays and judges those that are its own."""
+        if self._episodes is not None and self._episodes.of(prompts):
+            return self._played(self._episodes.play(prompts, sampling), prompts)
         ids = [self._encode(prompt.id, prompt.text, sampling.max_new_tokens) for prompt in prompts]
         completions = self._engine.generate(ids, sampling)
         scores = self._scorer.score_groups(list(zip(prompts, completions, strict=True)))
         return [Group(*parts) for parts in zip(prompts, ids, completions, scores, strict=True)]
+
+    def _played(self, played: Sequence[Played], prompts: Sequence[Prompt]) -> list[Group]:
+        items = [(prompt, one.completions) for prompt, one in zip(prompts, played, strict=True)]
+        scores = self._scorer.score_groups(items, [score for one in played for score in one.verdicts])
+        return [
+            Group(prompt, one.prompt_ids, one.completions, own)
+            for prompt, one, own in zip(prompts, played, scores, strict=True)
+        ]
 
     def scored(self, items: Sequence[tuple[Prompt, Sequence[Completion]]]) -> list[Score]:
         """The scores of completions that were sampled before, as the verifier gives them."""

@@ -8,8 +8,9 @@ from components.audit.functions import measure_functions
 from components.audit.measure import measure, timing
 from components.audit.page import render
 from components.audit.probes import make_probes
-from components.audit.verdict import judge_audit
+from components.audit.verdict import judge_audit, unaudited
 from components.config import Settings
+from components.config.environments import EnvironmentVerifier
 from components.config.functions import FunctionSet
 from components.data.prompts import read_prompts, subset
 from components.files import write_json, write_text
@@ -25,6 +26,12 @@ def run(settings: Settings, layout: Layout) -> None:
 
     A failed audit is a result, not an error: the train stage acts on it.
     """
+    if isinstance(settings.reward.verifier, EnvironmentVerifier):
+        result = unaudited(settings.audit)
+        write_json(layout.audit_timing, {})
+        write_text(layout.audit_page, render(result, settings))
+        write_json(layout.audit, result)
+        return
     chosen = settings.audit
     prompts = [prompt for split in ("train", "dev", "test") for prompt in read_prompts(layout.split(split))]
     prompts = subset(prompts, chosen.prompts, derive(settings.seed, "audit"))

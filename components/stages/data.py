@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from components.config import Settings
 from components.config.consistency import EmbeddedConsistency
+from components.config.reward import RewardSettings
 from components.config.sources import computed
 from components.data.admission import Admission, Refused
 from components.data.candidates import Candidate
@@ -57,7 +59,7 @@ def run(settings: Settings, layout: Layout) -> None:
         named = name_items(passes, heaviest)
         refuse_concentrated(heaviest, named)
         bar.advance(2, "nothing is repeated too often")
-        tally = Tally(rules(data.validation, reader.tokens), reader.tokens)
+        tally = Tally(rules(data.validation, reader.tokens, data.source.kind != "verifiers"), reader.tokens)
         figures: dict[str, Any] = {}
 
         def fill(folder: Path) -> None:
@@ -113,7 +115,7 @@ def write_rows(folder: Path, passes: Passes, found: Survey, tally: Tally, reader
     files = {name: (folder / f"{name}.jsonl").open("w", encoding="utf-8") for name in (*SPLITS, "quarantine")}
     try:
         with (
-            Sandbox(settings.reward.verifier, settings.reward.sandbox) as sandbox,
+            judged_by(settings.reward) as sandbox,
             working("validating", found.rows, "rows") as work,
         ):
             judge = Judge(found, shared(found), sandbox, reader)
@@ -137,6 +139,11 @@ def write_rows(folder: Path, passes: Passes, found: Survey, tally: Tally, reader
             file.close()
     if done != found.rows:
         raise passes.changed()
+
+
+def judged_by(reward: RewardSettings) -> AbstractContextManager[Sandbox | None]:
+    """What judges the reference solutions; an environment judges episodes and no texts."""
+    return nullcontext() if reward.verifier.kind == "environment" else Sandbox(reward.verifier, reward.sandbox)
 
 
 def consistency(split: Path, settings: Settings) -> tuple[Weights | None, dict[str, Any]]:

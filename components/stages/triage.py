@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from components.config import Settings
 from components.data.prompts import nested, read_admitted
+from components.environments.episodes import opened
 from components.files import write_json
 from components.kept_groups import read_groups
 from components.layout import Layout
@@ -57,8 +58,9 @@ def sample(
     with (
         Scorer(settings.reward, layout.consistency) as scorer,
         closing(build_engine(policy, settings.rollout, layout.logs)) as engine,
+        opened(settings.data.source, settings.reward, policy, engine) as episodes,
     ):
-        collector = Collector(policy, engine, scorer, settings.rollout)
+        collector = Collector(policy, engine, scorer, settings.rollout, episodes)
         for start in range(0, len(prompts), size):
             sampling = collector.sampling(derive(settings.seed, purpose, start), n=samples)
             groups += collector.groups(prompts[start : start + size], sampling)

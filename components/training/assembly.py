@@ -12,6 +12,7 @@ from components.config.consistency import EmbeddedConsistency
 from components.config.logistics import DEPENDS_ON
 from components.config.ppo import GaeAdvantage
 from components.data.prompts import read_prompts, subset
+from components.environments.episodes import opened
 from components.health.monitor import Monitor
 from components.health.responses import Responder
 from components.layout import Layout
@@ -102,7 +103,8 @@ def assembled(
         reference = Reference(policy, learner, read=read)
         state.restore()
         scorer = wrap_scorer(stack.enter_context(Scorer(settings.reward, layout.consistency)))
-        collector = Collector(policy, state.engine, scorer, settings.rollout)
+        episodes = stack.enter_context(opened(settings.data.source, settings.reward, policy, state.engine))
+        collector = Collector(policy, state.engine, scorer, settings.rollout, episodes)
         second = stack.enter_context(SecondOpinion(settings.audit, settings.reward.sandbox, settings.seed))
         held_out = HeldOut(collector, dev, settings.train.eval_samples)
         probed = settings.health.canaries if settings.health.enabled else {}

@@ -3,6 +3,7 @@
 - `ratio` — ratio families, corrections, selections
 - `advantage` — advantages, aggregation, rewards
 - `judges` — verifiers and their sandbox
+- `environments` — what goes with an environment, which runs episodes and judges them
 - `loop` — schedule, sizes, models
 - `tools` — what goes with a tool, and with a critic
 - `asynchrony` — rollouts that are older than the policy
@@ -35,6 +36,7 @@ from components.config.combinations.advantage import (
 )
 from components.config.combinations.asynchrony import asynchrony
 from components.config.combinations.cluster import learner_pods, rollout_pods, section, state
+from components.config.combinations.environments import environments, judges_of_texts
 from components.config.combinations.judges import probes_of_others, scorers_of_others, second_code, solutions_in_form
 from components.config.combinations.loop import ads, models, sizes
 from components.config.combinations.ratio import (
@@ -68,6 +70,8 @@ RULES: tuple[Callable[[Sections], Iterator[str]], ...] = (
     scorers_of_others,
     probes_of_others,
     solutions_in_form,
+    environments,
+    judges_of_texts,
     asynchrony,
     sharing,
     section,

@@ -1,0 +1,225 @@
+"""Environments as far as they need no library: batches, tokens, verdicts, and a process that does not do its part."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import TINY, settings
+
+from components.config.environments import EnvironmentVerifier, VerifiersSource
+from components.environments import process as processes
+from components.environments.conversation import Rewritten, further_ids, opening_ids, tool_calls
+from components.environments.episodes import verdict
+from components.environments.players import Conversation
+from components.environments.process import EnvironmentProcess
+from components.environments.table import Table
+from components.errors import InputError
+from components.policy import Policy
+from components.policy.tiny import build_model, build_tokenizer
+from components.types import Completion
+
+SOURCE = {"kind": "verifiers", "target": "tests.environments.higher_lower", "rows": 10}
+VERIFIER = {"kind": "environment", "accuracy": "found", "rewards": ["early"]}
+RUBRIC = EnvironmentVerifier.model_validate(VERIFIER)
+
+
+def policy(*, chat: bool = True) -> Policy:
+    tokenizer = build_tokenizer(["higher lower"], 280, 64)
+    return Policy(build_model(TINY.model_copy(update={"vocab_size": 280}), tokenizer, seed=0), tokenizer, chat)
+
+
+MICRO = policy()
+
+
+# Who waits for whom
+
+
+def test_episodes_are_asked_for_together_in_their_order_however_long_they_take() -> None:
+    async def episode(table: Table, number: int, turns: int) -> list[str]:
+        said = []
+        for turn in range(turns):
+            await asyncio.sleep(0.01 * ((number * 7 + turn) % 3))
+            said.append((await table.ask(number, {"turn": turn}))["text"])
+        return said
+
+    async def run() -> tuple[list[list[int]], list[list[str]]]:
+        table, batches = Table(), []
+
+        async def exchange(asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            batches.append([one["episode"] for one in asked])
+            return [{"text": f"{one['episode']}.{one['turn']}"} for one in asked]
+
+        running = {n: asyncio.create_task(episode(table, n, turns)) for n, turns in enumerate((1, 3, 2))}
+        assert await table.serve(running, exchange, 60.0) == set()
+        return batches, [task.result() for task in running.values()]
+
+    batches, said = asyncio.run(run())
+    assert batches == [[0, 1, 2], [1, 2], [1]]
+    assert said == [["0.0"], ["1.0", "1.1", "1.2"], ["2.0", "2.1"]]
+
+
+def test_an_episode_that_neither_asks_nor_ends_is_ended() -> None:
+    async def run() -> set[int]:
+        table = Table()
+
+        async def exchange(asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            return [{} for _ in asked]
+
+        running = {0: asyncio.create_task(asyncio.sleep(600)), 1: asyncio.create_task(table.ask(1, {}))}
+        return await table.serve(running, exchange, 0.05)
+
+    assert asyncio.run(run()) == {0}
+
+
+# Tokens
+
+
+def test_one_message_of_a_user_is_encoded_as_a_question_is() -> None:
+    for own in (MICRO, policy(chat=False)):
+        assert opening_ids(own, [{"role": "user", "content": "1+1="}], []) == own.encode_prompt("1+1=")
+
+
+def test_what_follows_the_policys_end_token_is_what_the_template_puts_there() -> None:
+    text = MICRO.tokenizer.decode(further_ids(MICRO, [{"role": "user", "content": "higher"}]))
+    assert text == "<|user|>higher<|assistant|>"
+
+
+def test_a_template_that_drops_what_the_assistant_said_is_refused() -> None:
+    own = policy()
+    own.tokenizer.chat_template = "{{ messages[-1]['content'] }}"
+    with pytest.raises(InputError, match="drops what the assistant said"):
+        further_ids(own, [{"role": "user", "content": "higher"}])
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"role": "user", "content": "2"}, {"role": "assistant", "content": "x"}, {"role": "user", "content": "3"}],
+        [{"role": "user", "content": "1"}, {"role": "assistant", "content": "y"}, {"role": "user", "content": "3"}],
+        [{"role": "user", "content": "1"}],
+    ],
+    ids=["the opening", "what the policy said", "nothing new"],
+)
+def test_a_conversation_that_does_not_go_on_from_what_was_said_is_refused(messages: list[dict[str, str]]) -> None:
+    talk = Conversation(MICRO, 40)
+    talk.hear({"messages": [{"role": "user", "content": "1"}], "tools": []})
+    talk.speak(Completion((*MICRO.encode_answer("x"),), (-1.0, -1.0), "stop", "x"))
+    with pytest.raises(Rewritten, match="changed what was said before"):
+        talk.hear({"messages": messages, "tools": []})
+
+
+def test_a_turn_that_finds_no_room_is_seen_as_far_as_it_went() -> None:
+    talk = Conversation(MICRO, 2)
+    talk.hear({"messages": [{"role": "user", "content": "1"}], "tools": []})
+    reply = talk.speak(Completion(MICRO.encode_answer("123"), (-1.0,) * 4, "stop", "123"))
+    assert (reply["text"], reply["finish"]) == ("12", "length")
+    assert talk.row.completion(MICRO).finish_reason == "length"
+
+
+def test_tool_calls_are_read_as_hermes_and_qwen_write_them() -> None:
+    call = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
+    assert tool_calls(f"so {call}{call}", 3) == (
+        "so",
+        [{"id": f"call-3-{i}", "name": "add", "arguments": '{"a": 1}'} for i in range(2)],
+    )
+    for broken in ("<tool_call>{</tool_call>", '<tool_call>{"arguments": 1}</tool_call>', "<tool_call>"):
+        assert tool_calls(broken, 0) == (broken, [])
+
+
+# Verdicts
+
+
+def outcome(rewards: dict[str, list[float]], **metrics: float) -> dict[str, Any]:
+    return {"rewards": rewards, "metrics": metrics}
+
+
+def test_the_rubrics_weights_are_kept_and_a_weight_of_nothing_makes_a_metric() -> None:
+    score = verdict(outcome({"found": [1.0, 2.0], "early": [0.5, -0.5]}, length=3.0), RUBRIC)
+    assert (score.rewards, score.metrics) == ({"accuracy": 2.0, "early": -0.25}, {"length": 3.0})
+    score = verdict(outcome({"found": [1.0, 1.0], "early": [0.5, 0.0]}), RUBRIC)
+    assert (score.rewards, score.metrics) == ({"accuracy": 1.0}, {"early": 0.5})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        outcome({"found": [1.0, 1.0]}),
+        outcome({"found": [1.5, 1.0], "early": [0.0, 1.0]}),
+        outcome({"found": [1.0, 1.0], "early": [float("nan"), 1.0]}),
+        outcome({"found": [1.0, -1.0], "early": [0.0, 1.0]}),
+        outcome({"found": [1.0, 1.0], "early": [0.0, 1.0]}, length=float("inf")),
+    ],
+)
+def test_figures_that_cannot_be_are_unscorable_and_not_wrong(given: dict[str, Any]) -> None:
+    score = verdict(given, RUBRIC)
+    assert score.accuracy is None
+    assert str(score.unscorable).startswith("error: the rubric gives")
+
+
+# The process
+
+STUCK = """
+import json, sys, time
+print(json.dumps({"ready": True}), flush=True)
+for line in sys.stdin:
+    time.sleep(600)
+"""
+EMPTY = """
+import sys
+sys.exit("there is no such environment")
+"""
+
+
+def run_by(tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> EnvironmentProcess:
+    monkeypatch.setattr(processes, "check_version", lambda *_: "0")
+    monkeypatch.setattr(processes, "MARGIN", 1.0)
+    (tmp_path / "fake.py").write_text(code)
+    source = VerifiersSource.model_validate({**SOURCE, "timeout": 0.1})
+    return EnvironmentProcess(source, (sys.executable, "-P", str(tmp_path / "fake.py")))
+
+
+def test_a_process_that_is_stuck_is_ended_and_its_episodes_are_unscorable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with run_by(tmp_path, STUCK, monkeypatch) as process:
+        found = process.play([{}, {}], lambda asked: [])
+    assert [one["unscorable"].partition(":")[0] for one in found] == ["timeout", "timeout"]
+
+
+def test_a_process_that_does_not_start_is_an_error_that_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        run_by(tmp_path, EMPTY, monkeypatch) as process,
+        pytest.raises(Exception, match="there is no such environment"),
+    ):
+        process.tasks(1)
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        ({"data": {"source": SOURCE}}, "go together"),
+        ({"reward": {"verifier": VERIFIER}}, "go together"),
+        (
+            {"data": {"source": SOURCE}, "reward": {"verifier": VERIFIER}, "rollout": {"tool": {"kind": "calculator"}}},
+            "the environment has its own tools",
+        ),
+        (
+            {"data": {"source": SOURCE}, "reward": {"verifier": VERIFIER}, "audit": {"second": {"kind": "exact"}}},
+            "audit.second judges texts",
+        ),
+        ({"data": {"source": {**SOURCE, "settings": {"taskset": {"id": "x"}}}}}, "taskset.id is what `target` names"),
+        ({"reward": {"verifier": {**VERIFIER, "rewards": ["found"]}}}, "a reward is named twice"),
+    ],
+)
+def test_what_does_not_go_with_an_environment_is_refused(sections: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        settings(**sections)
