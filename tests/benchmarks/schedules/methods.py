@@ -66,7 +66,7 @@ TASKS: dict[str, Task] = {
     "smollm2": Task(
         "smollm2.yaml",
         {"threads": 1, "data": {"splits": {"sft": 0.15, "train": 0.45, "dev": 0.2, "test": 0.2}}},
-        (0.4, 0.5, 0.6),
+        (0.3, 0.4, 0.45),
         {"eval_every": 4, "eval_prompts": 120, "eval_samples": 2},
     ),
 }
