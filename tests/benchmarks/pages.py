@@ -30,8 +30,8 @@ def filled(text: str, figures: Mapping[str, str], where: str) -> str:
     def fill(block: re.Match[str]) -> str:
         name = block["name"]
         if name not in figures:
-            known = ", ".join(get_close_matches(name, figures, 5, 0))
-            raise InputError(f"no figure {name!r}", where=where, how=f"measure its section, or name another: {known}, ...")
+            known = " or ".join(get_close_matches(name, figures, 5, 0))
+            raise InputError(f"no figure {name!r}", where=where, how=f"measure its section, or name {known}")
         value = figures[name].strip()
         body = f"\n\n{value}\n\n" if "\n" in value else value
         return f"<!-- bench {name} -->{body}<!-- /bench -->"
