@@ -50,6 +50,7 @@ def measure(prepared: Path, folder: Path, arm: str, seed: int) -> Row:
         "health.enabled=false",
         "schedule={kind: uniform}",
         "rollout.dynamic_sampling=null",
+        "rollout.two_stage=null",
         "learner={lr: 3.0e-4, warmup: 4}",
         f"train={{steps: {STEPS}, prompts_per_step: 16, eval_every: {STEPS}, eval_prompts: 16, eval_samples: 2}}",
         "evaluation={prompts: 150, samples: 4}",

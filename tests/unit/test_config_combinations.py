@@ -567,7 +567,25 @@ ADAPTER = [
         id="an adapter for pods",
     ),
 ]
-FORBIDDEN = [*RATIO, *ADVANTAGE, *LOOP, *RANKS, *CLUSTER, *SHARING, *ADAPTER]
+ENVIRONMENT = [
+    pytest.param(
+        {"data": {"source": {"kind": "verifiers", "target": "game", "rows": 9}}},
+        ["data.source.kind verifiers", "reward.verifier.kind environment"],
+        {
+            "reward": {"verifier": {"kind": "environment", "accuracy": "solved"}},
+            "evaluation": {"suites": {}},
+            "health": {"canaries": {}},
+        },
+        id="an environment without its judge",
+    ),
+    pytest.param(
+        {"audit": {"second": {"kind": "environment", "accuracy": "solved"}}},
+        ["audit.second.kind environment", "no texts"],
+        {"audit": {"second": None}},
+        id="a second verifier that judges no texts",
+    ),
+]
+FORBIDDEN = [*RATIO, *ADVANTAGE, *LOOP, *RANKS, *CLUSTER, *SHARING, *ADAPTER, *ENVIRONMENT]
 forbidden = pytest.mark.parametrize(("tree", "words", "way_out"), FORBIDDEN)
 
 

@@ -82,10 +82,11 @@ def leaves(choice: Any, path: str = "") -> set[str]:
 
 
 def test_train_repeats_for_the_settings_that_its_bytes_depend_on() -> None:
-    """By its checkpoints and by DVC; a device, a reason to go on and logistics count for DVC alone."""
+    """By its checkpoints and by DVC. A device, a reason to go on, logistics, and the kind of a source, which is in its
+    prompts, count for DVC alone."""
     declared = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]["train"]["params"]
     depends = leaves(DEPENDS_ON)
     assert {name for name in depends if not any(f"{name}.".startswith(f"{param}.") for param in declared)} == set()
     unused = {param for param in declared if not any(f"{name}.".startswith(f"{param}.") for name in depends)}
-    assert unused == {"device", "audit.override", "triage.override"}
+    assert unused == {"device", "audit.override", "data.source.kind", "triage.override"}
     assert "train.checkpoints" not in depends

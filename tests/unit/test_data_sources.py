@@ -46,7 +46,13 @@ def read(path: Path, **options: Any) -> list[Candidate]:
 
 
 def test_every_kind_of_source_has_a_reader():
-    kinds = {*get_args(FileSource.model_fields["kind"].annotation), ArithmeticSource().kind, "reasoning_gym", "python"}
+    kinds = {
+        *get_args(FileSource.model_fields["kind"].annotation),
+        ArithmeticSource().kind,
+        "reasoning_gym",
+        "verifiers",
+        "python",
+    }
     assert kinds == set(SOURCES)
 
 

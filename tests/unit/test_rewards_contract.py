@@ -10,7 +10,11 @@ from components.types import Prompt
 from tests.unit.test_rewards_verifiers import sections
 
 SECTIONS = sections(reward.Verifier)
-OWN = {"python": {"target": "mine:VERIFIER"}, "classifier": {"path": "nowhere", "label": "right"}}
+OWN = {
+    "python": {"target": "mine:VERIFIER"},
+    "classifier": {"path": "nowhere", "label": "right"},
+    "environment": {"accuracy": "solved"},
+}
 GARBAGE = ("", "not an {answer", "\x00\u202e", "assert (", "(" * 500, "9" * 5000, "1/0")
 
 

@@ -14,7 +14,7 @@ EVAL_EVERY = 5
 SETS = ("carries", "comparison", "layout", "names")
 BASE: dict[str, Any] = {
     "schedule": {"kind": "uniform"},
-    "rollout": {"dynamic_sampling": None},
+    "rollout": {"dynamic_sampling": None, "two_stage": None},
     "learner": {"lr": LR, "warmup": 10},
     "train": {
         "steps": STEPS,

@@ -7,9 +7,9 @@ from typing import Any
 
 Row = dict[str, Any]
 
-PLAIN: Row = {"dynamic_sampling": None}
-FILL: Row = {"dynamic_sampling": {"max_attempts": 4}}
-SIZED: Row = {"dynamic_sampling": {"max_attempts": 4, "sized": True}}
+PLAIN: Row = {"dynamic_sampling": None, "two_stage": None}
+FILL: Row = PLAIN | {"dynamic_sampling": {"max_attempts": 4}}
+SIZED: Row = PLAIN | {"dynamic_sampling": {"max_attempts": 4, "sized": True}}
 STAGES: Row = {"two_stage": {"first": 4}}
 ADS: Row = {"kind": "ads", "window": 8, "active": 4, "move": "outside", "min_prob": 0.5}
 
@@ -37,7 +37,7 @@ METHODS: dict[str, Row] = {
     "uniform_half": method("uniform", PLAIN, prompts_per_step=16),
     "forecast_half": method("forecast", PLAIN | STAGES, prompts_per_step=16),
 }
-"""The others are compared with the first two; ads is as in the demo."""
+"""The others are compared with the first two; forecast_two_stage is as in the demo."""
 
 SFT: Row = {"steps": 400, "batch_size": 32, "lr": 3.0e-3}
 MIX: Row = {
