@@ -1,12 +1,8 @@
-"""What DVC and Prefect cost: the demo's line, made short, stage by stage, under DVC, and as a run of a deployment.
-
-Also a temporary Prefect server while nothing happens. On a busy machine processor time says more than the clock.
-"""
+"""What DVC and Prefect cost: the demo's line, made short, stage by stage, under DVC, and as a run of a deployment."""
 
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -14,11 +10,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-import psutil
-
 from components.config import Settings, dump, load, pin_inputs
 from components.stages import wanted
-from flows.prefect_runtime.environment import prefect_environment
 from tests.benchmarks.section import Row, Rows, Scale, Section
 from tests.benchmarks.spread import spread, table
 from tests.code_graph import ROOT
@@ -44,21 +37,7 @@ if "components" in sys.orig_argv[1:4]:
     atexit.register(note)
 """
 """Python loads a module `sitecustomize` by itself when it starts: so every stage adds its seconds to a file."""
-STILL = """\
-import sys, time
-from flows.prefect_runtime.environment import start_server
-import psutil
-
-start_server()
-time.sleep(5)
-(server,) = psutil.Process().children()
-before = sum(server.cpu_times()[:2])
-time.sleep(float(sys.argv[1]))
-print(100 * (sum(server.cpu_times()[:2]) - before) / float(sys.argv[1]))
-"""
-"""Prints the share, 5 s after the server answers."""
 ARMS = {"bare": "bare commands", "dvc": "DVC alone", "prefect": "Prefect and DVC"}
-IDLE = "idle"
 ROUNDS = (1, 2, 3)
 HOUR = 3600.0
 
@@ -69,14 +48,12 @@ class Orchestration(Section):
     def cells(self, scale: Scale) -> Sequence[str]:
         rounds = ROUNDS if scale == "full" else ROUNDS[:1]
         arms = ARMS if scale == "full" else ["bare"]
-        return [f"{arm} {number}" for number in rounds for arm in [*arms, IDLE]]
+        return [f"{arm} {number}" for number in rounds for arm in arms]
 
     def measure(self, cell: str, scale: Scale, folder: Path) -> Row:
         arm, number = cell.split()
         own = folder / f"{arm}-{number}"
         own.mkdir()
-        if arm == IDLE:
-            return idle(own, 1.0 if scale == "smoke" else 60.0)
         smaller = ["data.source.rows=400", "sft.steps=1"] if scale == "smoke" else []
         settings = pin_inputs(load(ROOT / "configs/demo.yaml", [*SHORT, *smaller]))
         within = clocked(own)
@@ -93,24 +70,12 @@ class Orchestration(Section):
         added = [both["whole_s"] - bare["whole_s"] for bare, both in rounds]
         within = [both["within_s"] - bare["within_s"] for bare, both in rounds]
         outside = [more - slower for more, slower in zip(added, within, strict=True)]
-        processor = [both["processor_s"] - bare["processor_s"] for bare, both in rounds if "processor_s" in both]
-        still = [row["share"] for cell, row in rows.items() if cell.startswith(IDLE)]
         shares = [100 * more / bare["whole_s"] for more, (bare, _) in zip(added, rounds, strict=True)]
-        head = [
-            "",
-            "in all",
-            "processor time",
-            "within the stages",
-            "before, between and after",
-            "stages",
-            "again, nothing changed",
-        ]
+        head = ["", "in all", "within the stages", "before, between and after", "stages", "again, nothing changed"]
         return {
             "table": table(head, lines),
             "bare": spread([bare["whole_s"] for bare, _ in rounds], 1, " s"),
             "added": spread(added, 1, " s"),
-            "added_processor": spread(processor, 1, " s"),
-            "idle": spread(still, 2, " %"),
             "added_within": spread(within, 1, " s"),
             "added_outside": spread(outside, 1, " s"),
             "added_share": spread(shares, 0, " %"),
@@ -143,12 +108,12 @@ def bare(folder: Path, settings: Settings, env: dict[str, str], scale: Scale) ->
     """The stages one after the other, each a process, as any line of commands would start them."""
     (folder / "params.yaml").write_text(dump(settings), encoding="utf-8")
     stages = list(wanted(settings))[: 1 if scale == "smoke" else None]
-    began, worked = time.perf_counter(), children()
+    began = time.perf_counter()
     for stage in stages:
         command = [sys.executable, "-m", "components", stage]
         ended = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
         allowed(ended.returncode, stage, ended.stderr)
-    return {"whole_s": time.perf_counter() - began, "processor_s": children() - worked}
+    return {"whole_s": time.perf_counter() - began}
 
 
 def dvc(folder: Path, settings: Settings, env: dict[str, str], scale: Scale) -> Row:
@@ -166,8 +131,7 @@ def dvc(folder: Path, settings: Settings, env: dict[str, str], scale: Scale) -> 
         allowed(0 if (project / "out" / "evaluation.json").exists() else ended.returncode, "dvc repro", ended.stderr)
         return time.perf_counter() - began
 
-    worked, whole = children(), repro()
-    return {"whole_s": whole, "processor_s": children() - worked, "again_s": repro()}
+    return {"whole_s": repro(), "again_s": repro()}
 
 
 def prefect(folder: Path, settings: Settings, env: dict[str, str], scale: Scale) -> Row:
@@ -180,39 +144,11 @@ def prefect(folder: Path, settings: Settings, env: dict[str, str], scale: Scale)
     clock = {name: env[name] for name in ("PYTHONPATH", "EVENKEEL_BENCH_CLOCK")}
     with Service(project, **clock) as service:
         time.sleep(10)
-        triggered, worked = time.time(), family(service.process.pid)
+        triggered = time.time()
         run = service.trigger("post-training", overrides=SHORT)
         ended = service.wait(run, seconds=600)
-        worked = family(service.process.pid) - worked
         completed(ended["state_type"], lambda: service.log("worker"))
-    whole = datetime.fromisoformat(ended["end_time"]).timestamp() - triggered
-    return {"whole_s": whole, "processor_s": worked, "state": ended["state_type"]}
-
-
-def idle(folder: Path, seconds: float) -> Row:
-    """What a temporary server takes of a core while nothing is asked of it, in per cent."""
-    started = prefect_environment(folder, quiet=True) | {"PYTHONPATH": str(ROOT)}
-    ended = subprocess.run(
-        [sys.executable, "-c", STILL, str(seconds)],
-        cwd=folder,
-        env={name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")} | started,
-        capture_output=True,
-        text=True,
-    )
-    allowed(ended.returncode, "the temporary server", ended.stderr)
-    return {"share": float(ended.stdout.split()[-1]), "seconds": seconds}
-
-
-def children() -> float:
-    """Processor time of the processes that this one has started and that have ended, theirs included (seconds)."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def family(pid: int) -> float:
-    """Processor time of a process and everything below it, what has ended included (seconds)."""
-    above = psutil.Process(pid)
-    return sum(sum(process.cpu_times()[:4]) for process in [above, *above.children(recursive=True)])
+    return {"whole_s": datetime.fromisoformat(ended["end_time"]).timestamp() - triggered, "state": ended["state_type"]}
 
 
 def completed(state: str, log: Callable[[], str]) -> None:

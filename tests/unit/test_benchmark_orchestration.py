@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,14 +28,6 @@ def test_what_is_added_counts_that_stages_run_slower():
     assert found["added_share"] == "35 % (30 to 40)"
 
 
-def test_processor_time_is_added_up_where_it_was_measured():
-    rows = {"bare 1": row(50, 40), "prefect 1": row(70, 45), "bare 2": row(60, 40), "prefect 2": row(70, 45)}
-    rows["bare 2"]["processor_s"], rows["prefect 2"]["processor_s"] = 55.0, 61.5
-    found = Orchestration().figures({**rows, "idle 1": {"share": 0.5}, "idle 2": {"share": 0.75}})
-    assert found["added_processor"] == "6.5 s"
-    assert found["idle"] == "0.62 % (0.50 to 0.75)"
-
-
 def test_only_arms_of_one_round_are_compared():
     rows = {"bare 1": row(50, 40), "bare 2": row(60, 40), "prefect 2": row(70, 45)}
     assert Orchestration().figures(rows)["added"] == "10.0 s"
@@ -45,7 +35,7 @@ def test_only_arms_of_one_round_are_compared():
 
 
 def test_every_round_has_every_arm():
-    cells = [f"{arm} {number}" for number in ROUNDS for arm in ("bare", "dvc", "prefect", "idle")]
+    cells = [f"{arm} {number}" for number in ROUNDS for arm in ("bare", "dvc", "prefect")]
     assert list(Orchestration().cells("full")) == cells and len(ROUNDS) == 3
 
 
@@ -55,8 +45,6 @@ def flow_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     ended = {"end_time": "2026-01-02T03:04:05+00:00", "state_type": "COMPLETED"}
 
     class Served:
-        process = SimpleNamespace(pid=os.getpid())
-
         def __init__(self, project: Path, **extra: str) -> None:
             pass
 
