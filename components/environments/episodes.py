@@ -19,7 +19,7 @@ from components.types import Completion, Prompt, Score
 
 KIND = "verifiers"
 """`Prompt.source` of what an environment plays."""
-OPENING = "refused: the environment did not ask the policy, or opened one task in different ways"
+OPENING = "refused: the environment did not call the policy, or opened one task in different ways"
 Ids = tuple[int, ...]
 
 
@@ -79,7 +79,7 @@ def verdict(outcome: Mapping[str, Any], verifier: EnvironmentVerifier) -> Score:
     """What the environment's rubric says of one episode, with its own weights; a weight of 0 makes a metric."""
     if "unscorable" in outcome:
         return Score(None, unscorable=outcome["unscorable"])
-    rewards, metrics = outcome["rewards"], dict(outcome["metrics"])
+    rewards, metrics = dict(outcome["rewards"]), dict(outcome["metrics"])
     if rewards.keys() != {verifier.accuracy, *verifier.rewards}:
         named = f"`accuracy` and `rewards` name {', '.join(sorted({verifier.accuracy, *verifier.rewards}))}"
         return Score(None, unscorable=f"error: the rubric gives {', '.join(sorted(rewards)) or 'nothing'}, and {named}")

@@ -28,13 +28,13 @@ class Conversation:
     tools: list[Message] = field(default_factory=list)
     turns: int = 0
 
-    def hear(self, asked: Mapping[str, Any]) -> Row:
+    def hear(self, request: Mapping[str, Any]) -> Row:
         """Take in what was said since the policy wrote.
 
         Raises:
             Rewritten: the request leaves out or changes what was said before, or offers other tools.
         """
-        messages, tools, known = list(asked["messages"]), list(asked["tools"]), len(self.said)
+        messages, tools, known = list(request["messages"]), list(request["tools"]), len(self.said)
         if not known:
             self.row, self.tools = Row(opening_ids(self.policy, messages, tools), self.limit), tools
         elif len(messages) <= known or [*map(essence, messages[:known])] != [*map(essence, self.said)]:
@@ -63,7 +63,7 @@ class Conversation:
 
 
 class Players:
-    """Answers what episodes ask, as many at once as ask at one time; ``sampling.n`` episodes in a row are a group."""
+    """Answers the requests of episodes, all that wait at one time; ``sampling.n`` episodes in a row are a group."""
 
     def __init__(self, policy: Policy, engine: Engine, sampling: Sampling) -> None:
         self._policy, self._engine, self._sampling = policy, engine, sampling
@@ -79,11 +79,11 @@ class Players:
         ]
         return own[0] if own else None
 
-    def answer(self, asked: Sequence[Message]) -> list[Message]:
+    def answer(self, requests: Sequence[Message]) -> list[Message]:
         """One answer per request, in order."""
-        replies: list[Message] = [{} for _ in asked]
+        replies: list[Message] = [{} for _ in requests]
         going: list[tuple[int, Conversation]] = []
-        for place, one in enumerate(asked):
+        for place, one in enumerate(requests):
             key = one["episode"], one["session"]
             own = self._conversations.setdefault(key, Conversation(self._policy, self._sampling.max_new_tokens))
             try:

@@ -1,4 +1,4 @@
-"""The parent's end of an environment's process: starts it, asks it, and ends it when it does not answer."""
+"""The parent's end of an environment's process: starts it, sends requests, and ends it when it does not answer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class EnvironmentProcess:
         Raises:
             InputError: its process ends, or does not answer.
         """
-        reply = self._ask({"rows": rows}, STARTUP_SECONDS)
+        reply = self._request({"rows": rows}, STARTUP_SECONDS)
         if "tasks" not in reply:
             raise InputError(f"the environment gives no tasks: {reply['unscorable']}", where="data.source", how=HOW)
         found: list[Message] = reply["tasks"]
@@ -79,14 +79,14 @@ class EnvironmentProcess:
             answer: what the policy says to all requests of one time, in order.
         """
         patience = self._source.timeout + MARGIN
-        reply = self._ask({"play": list(episodes)}, patience)
-        while "asked" in reply:
+        reply = self._request({"play": list(episodes)}, patience)
+        while "requests" in reply:
             try:
-                answers = answer(reply["asked"])
+                answers = answer(reply["requests"])
             except BaseException:  # the process still waits for these answers, and the next request is another one
                 self.close(0.0)
                 raise
-            reply = self._ask(answers, patience)
+            reply = self._request(answers, patience)
         outcomes: list[Message] = reply.get("outcomes", [reply] * len(episodes))
         return outcomes
 
@@ -102,7 +102,7 @@ class EnvironmentProcess:
         if self._home is not None:
             self._home.cleanup()
 
-    def _ask(self, message: Any, seconds: float) -> Message:
+    def _request(self, message: Any, seconds: float) -> Message:
         """The reply; the reason for there being none where the process has ended, or had to be ended."""
         worker = self._worker or self._start()
         try:

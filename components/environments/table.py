@@ -13,17 +13,17 @@ GRACE = 5.0
 
 
 class Table:
-    """Makes what the policy is asked a matter of the episodes alone: the batches are the same however long an
+    """Makes the requests to the policy a matter of the episodes alone: the batches are the same however long an
     environment takes for a turn, and their order is that of the episodes."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, list[tuple[Message, asyncio.Future[Message]]]] = {}
         self._moved = asyncio.Event()
 
-    async def ask(self, episode: int, asked: Message) -> Message:
+    async def request(self, episode: int, message: Message) -> Message:
         """The policy's answer to one request of an episode."""
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(episode, []).append((asked, future))
+        self._waiting.setdefault(episode, []).append((message, future))
         self._moved.set()
         return await future
 
@@ -31,24 +31,24 @@ class Table:
         """Let the policy answer until every episode has ended.
 
         Returns:
-            The episodes that were ended because they neither ended nor asked within ``timeout`` seconds of an answer.
+            The episodes that were ended because they neither ended nor sent a request within ``timeout`` seconds.
         """
         for task in running.values():
             task.add_done_callback(lambda _: self._moved.set())
         late: set[int] = set()
         while any(not task.done() for task in running.values()):
             late |= await self._quiet(running, timeout)
-            asked = [(number, *pair) for number in sorted(self._waiting) for pair in self._waiting[number]]
+            requests = [(number, *pair) for number in sorted(self._waiting) for pair in self._waiting[number]]
             self._waiting.clear()
-            if asked:
-                answers = await exchange([{"episode": number, **one} for number, one, _ in asked])
-                for (_, _, future), answer in zip(asked, answers, strict=True):
+            if requests:
+                answers = await exchange([{"episode": number, **one} for number, one, _ in requests])
+                for (_, _, future), answer in zip(requests, answers, strict=True):
                     if not future.done():
                         future.set_result(answer)
         return late
 
     async def _quiet(self, running: Mapping[int, asyncio.Task[Any]], timeout: float) -> set[int]:
-        """Wait until every episode has asked or ended; those that take too long are ended."""
+        """Wait until every episode waits for the policy or has ended; those that take too long are ended."""
         end = asyncio.get_running_loop().time() + timeout
         while busy := {n: task for n, task in running.items() if not task.done() and n not in self._waiting}:
             left = end - asyncio.get_running_loop().time()

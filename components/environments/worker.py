@@ -1,6 +1,6 @@
 """The environment's own process: the only one that imports the library `verifiers` and the environment's code.
 
-Reads and writes JSON lines. The library drives every episode; what it asks the model for reaches an OpenAI endpoint on
+Reads and writes JSON lines. The library drives every episode; its calls of the model reach an OpenAI endpoint on
 the loopback interface of this process, and from there, a line for all episodes that wait, the process with the policy.
 Standard output belongs to the protocol: what an environment prints goes nowhere.
 """
@@ -86,7 +86,7 @@ class Server:
     async def play(
         self, wanted: Sequence[Message], exchange: Callable[[list[Message]], Awaitable[list[Message]]]
     ) -> list[Message]:
-        """One outcome per episode, in order. ``exchange`` has the policy answer all that is asked at one time."""
+        """One outcome per episode, in order. ``exchange`` has the policy answer all requests of one time."""
         self._episodes.clear()
         running = {number: asyncio.create_task(self._episode(number, one)) for number, one in enumerate(wanted)}
         late = await self._table.serve(running, exchange, self._timeout)
@@ -116,8 +116,8 @@ class Server:
     async def _answer(self, request: web.Request) -> web.Response:
         """A model call of an agent: wait until the policy has answered it."""
         session, body = request.headers[SESSION_ID_HEADER], await request.json()
-        asked = {"session": session, "messages": body["messages"], "tools": body.get("tools") or []}
-        reply = await self._table.ask(self._episodes[session], asked)
+        message = {"session": session, "messages": body["messages"], "tools": body.get("tools") or []}
+        reply = await self._table.request(self._episodes[session], message)
         if reply.get("full"):
             return web.json_response({"error": {"message": TOKEN_LIMIT}}, status=400)
         if "refused" in reply:
@@ -182,8 +182,8 @@ def completion(reply: Message) -> Message:
 async def serve(source: Mapping[str, Any], lines: asyncio.StreamReader, send: Callable[[Message], None]) -> None:
     """Answer requests until the parent closes the pipe."""
 
-    async def exchange(asked: list[Message]) -> list[Message]:
-        send({"asked": asked})
+    async def exchange(requests: list[Message]) -> list[Message]:
+        send({"requests": requests})
         answers: list[Message] = json.loads(await lines.readline())
         return answers
 

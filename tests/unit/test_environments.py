@@ -38,20 +38,20 @@ MICRO = policy()
 # Who waits for whom
 
 
-def test_episodes_are_asked_for_together_in_their_order_however_long_they_take() -> None:
+def test_requests_of_episodes_are_answered_together_in_their_order_however_long_they_take() -> None:
     async def episode(table: Table, number: int, turns: int) -> list[str]:
         said = []
         for turn in range(turns):
             await asyncio.sleep(0.01 * ((number * 7 + turn) % 3))
-            said.append((await table.ask(number, {"turn": turn}))["text"])
+            said.append((await table.request(number, {"turn": turn}))["text"])
         return said
 
     async def run() -> tuple[list[list[int]], list[list[str]]]:
         table, batches = Table(), []
 
-        async def exchange(asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
-            batches.append([one["episode"] for one in asked])
-            return [{"text": f"{one['episode']}.{one['turn']}"} for one in asked]
+        async def exchange(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            batches.append([one["episode"] for one in requests])
+            return [{"text": f"{one['episode']}.{one['turn']}"} for one in requests]
 
         running = {n: asyncio.create_task(episode(table, n, turns)) for n, turns in enumerate((1, 3, 2))}
         assert await table.serve(running, exchange, 60.0) == set()
@@ -66,10 +66,10 @@ def test_an_episode_that_neither_asks_nor_ends_is_ended() -> None:
     async def run() -> set[int]:
         table = Table()
 
-        async def exchange(asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
-            return [{} for _ in asked]
+        async def exchange(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            return [{} for _ in requests]
 
-        running = {0: asyncio.create_task(asyncio.sleep(600)), 1: asyncio.create_task(table.ask(1, {}))}
+        running = {0: asyncio.create_task(asyncio.sleep(600)), 1: asyncio.create_task(table.request(1, {}))}
         return await table.serve(running, exchange, 0.05)
 
     assert asyncio.run(run()) == {0}
@@ -186,7 +186,7 @@ def test_a_process_that_is_stuck_is_ended_and_its_episodes_are_unscorable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with run_by(tmp_path, STUCK, monkeypatch) as process:
-        found = process.play([{}, {}], lambda asked: [])
+        found = process.play([{}, {}], lambda requests: [])
     assert [one["unscorable"].partition(":")[0] for one in found] == ["timeout", "timeout"]
 
 

@@ -1,7 +1,7 @@
 """A harness of the library `verifiers` that runs in the environment's own process.
 
 The library's harnesses are programs, each of which a runtime installs and starts once an episode. The loop here is that
-of its chat program, without a process: ask the model, call the tools that it asks for, until it asks for none. The
+of its chat program, without a process: call the model, then the tools that it calls, until it calls none. The
 library finds a harness by the name of a top-level module, so this folder is put on the path of that process.
 """
 
