@@ -112,7 +112,7 @@ def test_every_form_has_the_value_of_its_reference_and_no_wrong_answer_has(kind)
     assert len(sorts) >= 6
 
 
-def test_the_verifiers_judge_what_they_are_asked_for():
+def test_each_case_is_judged_by_the_verifier_that_it_names():
     some = [case for case in CASES if case.kind in ("small_int", "unit") and case.marker == "####"]
     judged = [*judge(some, workers=1)]
     assert sorted(one.case.text for one in judged) == sorted(case.text for case in some)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 import random
 
-from tests.benchmarks.styles.reference import Reference
+from tests.benchmarks.styles.reference import Reference, Variant, exact
 from tests.benchmarks.styles.writing import over
 
-Variant = tuple[str, float, dict[str, str], dict[str, str]]
-"""The answer, its value, its other forms, wrong answers."""
 FUNCTIONS = [("sin", "cos"), ("cos", "sin"), ("tan", "cot")]
 VALUES = {"sin": math.sin, "cos": math.cos, "tan": math.tan}
 DEGREES = [degrees for degrees in range(5, 86) if degrees % 15 and degrees % 18]
@@ -18,20 +16,12 @@ DEGREES = [degrees for degrees in range(5, 86) if degrees % 15 and degrees % 18]
 def logarithm(rng: random.Random, number: int) -> Reference:
     """To a base, natural, and a multiple of a natural one in turns."""
     base, argument, factor = rng.choice([2, 3, 5, 7]), rng.choice([6, 11, 13, 15, 10]), rng.randint(2, 6)
-    answer, value, forms, wrong = (
+    variant = (
         lambda: _to_base(base, argument),
         lambda: _natural(argument),
         lambda: _multiple(factor, base),
     )[number % 3]()
-    return Reference(
-        answer=answer,
-        forms={"same": answer} | forms,
-        wrong=wrong | {"approximation": f"{value:.2f}"},
-        question="Solve the equation exactly.",
-        other=f"{answer}+1",
-        variable=rng.choice(["x", "t"]),
-        scalar=True,
-    )
+    return exact(variant, "Solve the equation exactly.", rng.choice(["x", "t"]))
 
 
 def _to_base(base: int, argument: int) -> Variant:
@@ -92,20 +82,12 @@ def _multiple(factor: int, argument: int) -> Variant:
 def trigonometric(rng: random.Random, number: int) -> Reference:
     """Of degrees, of a fraction of pi, and an arc tangent in turns."""
     function, cofunction = rng.choice(FUNCTIONS)
-    answer, value, forms, wrong = (
+    variant = (
         lambda: _of_degrees(function, cofunction, rng.choice(DEGREES)),
         lambda: _of_pi(function, cofunction, rng.choice([7, 9, 11, 13]), rng.randint(1, 3)),
         lambda: _arc_tangent(rng.choice([2, 3, 4, 5])),
     )[number % 3]()
-    return Reference(
-        answer=answer,
-        forms={"same": answer} | forms,
-        wrong=wrong | {"approximation": f"{value:.2f}"},
-        question="Give the exact value.",
-        other=f"{answer}+1",
-        variable="x",
-        scalar=True,
-    )
+    return exact(variant, "Give the exact value.", "x")
 
 
 def _of_degrees(function: str, cofunction: str, degrees: int) -> Variant:

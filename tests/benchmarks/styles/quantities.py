@@ -70,15 +70,15 @@ def percent(rng: random.Random, number: int) -> Reference:
 def unit(rng: random.Random, number: int) -> Reference:
     """With a unit that the question asks for; every second reference names it."""
     value = rng.randint(2, 300)
-    asked, foreign = rng.choice(UNITS)
+    wanted, foreign = rng.choice(UNITS)
     named = number % 2 == 1
     forms = {
         "bare": str(value),
-        "text": f"{value}\\text{{ {asked}}}",
-        "mathrm": f"{value}\\ \\mathrm{{{asked.replace(' ', '~')}}}",
-        "tie": f"{value}~\\text{{{asked}}}",
+        "text": f"{value}\\text{{ {wanted}}}",
+        "mathrm": f"{value}\\ \\mathrm{{{wanted.replace(' ', '~')}}}",
+        "tie": f"{value}~\\text{{{wanted}}}",
     }
-    if asked == "cm":
+    if wanted == "cm":
         forms["plainunit"] = f"{value} cm"
     wrong = number_wrong(rng, Fraction(value))
     if named:
@@ -87,7 +87,7 @@ def unit(rng: random.Random, number: int) -> Reference:
         answer=forms["text"] if named else str(value),
         forms=forms,
         wrong=wrong,
-        question=f"What is the length in {asked}?",
+        question=f"What is the length in {wanted}?",
         other=str(value + 4),
         variable="x",
         numeric=True,

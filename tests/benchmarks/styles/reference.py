@@ -32,13 +32,31 @@ Draw = Callable[[random.Random, int], Reference]
 """Draws the reference with this number (0, 1, ...) of a kind; variants of a kind take turns by the number."""
 
 
+Variant = tuple[str, float, dict[str, str], dict[str, str]]
+"""Of an exact number: how it is written, its value, other ways to write it, and wrong answers."""
+
+
+def exact(variant: Variant, question: str, variable: str) -> Reference:
+    """A number that no decimal gives exactly: a rounded one is wrong."""
+    answer, value, forms, wrong = variant
+    return Reference(
+        answer=answer,
+        forms={"same": answer} | forms,
+        wrong=wrong | {"approximation": f"{value:.2f}"},
+        question=question,
+        other=f"{answer}+1",
+        variable=variable,
+        scalar=True,
+    )
+
+
 def sign(rng: random.Random) -> int:
     """1 or -1."""
     return rng.choice([1, -1])
 
 
 def proper_fraction(rng: random.Random, largest: int = 15, improper: bool | None = None) -> Fraction:
-    """A positive fraction that is no whole number, with a denominator up to ``largest``; above 1 or below, if asked."""
+    """A positive fraction that is no whole number, with a denominator up to ``largest``, above 1 or not."""
     while True:
         value = Fraction(rng.randint(1, 19), rng.randint(2, largest))
         if value.denominator != 1 and improper in (None, value > 1):

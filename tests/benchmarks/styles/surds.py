@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
-from tests.benchmarks.styles.reference import Reference
+from tests.benchmarks.styles.reference import Reference, Variant, exact
 from tests.benchmarks.styles.writing import over
 
 RADICANDS = [2, 3, 5, 6, 7, 10, 11, 13]
-Variant = tuple[str, float, dict[str, str], dict[str, str]]
-"""The answer, its value, its other forms, wrong answers."""
 
 
 def surd(rng: random.Random, number: int) -> Reference:
@@ -23,21 +22,15 @@ def surd(rng: random.Random, number: int) -> Reference:
     )
     while math.gcd(factor, divisor) > 1:
         factor = rng.randint(2, 9)
-    answer, value, forms, wrong = (
+    variant = (
         lambda: _multiple(factor, radicand),
         lambda: _sum(term, factor, radicand),
         lambda: _quotient(factor, radicand, divisor),
         lambda: _reciprocal(radicand),
     )[number % 4]()
-    return Reference(
-        answer=answer,
-        forms={"same": answer} | forms,
-        wrong=wrong | {"approximation": f"{value:.2f}", "times10": rf"10\cdot {answer}"},
-        question="Find the length of the diagonal in simplest radical form.",
-        other=f"{answer}+1",
-        variable=rng.choice(["x", "d", "AB"]),
-        scalar=True,
-    )
+    question = "Find the length of the diagonal in simplest radical form."
+    found = exact(variant, question, rng.choice(["x", "d", "AB"]))
+    return replace(found, wrong=found.wrong | {"times10": rf"10\cdot {found.answer}"})
 
 
 def _root(radicand: int) -> str:
