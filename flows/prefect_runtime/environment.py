@@ -77,10 +77,12 @@ def loading() -> Iterator[None]:
     """Inside the block the flows are imported. Where no server is named a temporary one starts meanwhile."""
     with working("loading Prefect"):
         gc.disable()  # what is loaded stays: looking through it again and again takes a quarter of the time
-        _begin_server()
-        yield
-        gc.freeze()
-        gc.enable()
+        try:
+            _begin_server()
+            yield
+            gc.freeze()
+        finally:
+            gc.enable()
 
 
 def _begin_server() -> None:
@@ -127,7 +129,7 @@ def lasting_server() -> str | None:
 def _use(url: str) -> None:
     """Let Prefect take the temporary server for any other: for one of its own it would load the server's code here.
 
-    What this process starts does not learn of it: it may outlive the server.
+    The environment of what this process starts does not name it, for that may outlive the server.
     """
     from prefect.context import refresh_global_settings_context
 
