@@ -51,9 +51,11 @@ def prepared(root: Path) -> tuple[Layout, Clusters]:
 
 
 def test_a_run_makes_all_its_steps_although_a_server_was_killed(tmp_path):
+    """It forecasts which prompts carry a gradient, and ends groups after their first completions."""
     layout, clusters = prepared(tmp_path)
     records: list[StepRecord] = []
-    chosen = settings(rollout={"engine": ENGINE, "max_new_tokens": 12}, train=TRAIN, learner={"lr": 1e-3})
+    rollout = {"engine": ENGINE, "max_new_tokens": 12, "two_stage": {"first": 2}, "dynamic_sampling": None}
+    chosen = settings(schedule={"kind": "forecast"}, rollout=rollout, train=TRAIN, learner={"lr": 1e-3})
     with assembled(
         chosen, layout, clusters, wrap_engine=lambda e: Deadly(e, 4), wrap_scorer=lambda _: Judge(parity)
     ) as parts:
@@ -64,6 +66,7 @@ def test_a_run_makes_all_its_steps_although_a_server_was_killed(tmp_path):
 
     assert [record.step for record in records] == list(range(6))
     assert "drained" in [row["event"] for row in read_jsonl(layout.logs / "rollout.jsonl")]
+    assert any(record.signals["schedule_ended"] for record in records)
     gaps = [record.signals["mismatch_mean"] for record in records if "mismatch_mean" in record.signals]
     assert gaps and max(gaps) < 1e-4
     assert not outliving(running), "a server outlived its run"

@@ -52,6 +52,7 @@ HEALTHY: dict[str, Healthy] = {
     "dapo_uniform": Healthy("dapo"),
     "dapo_ads": Healthy("dapo", {"schedule": _ADS}),
     "dapo_pools": Healthy("dapo", {"schedule": {"kind": "difficulty_pools"}}),
+    "dapo_forecast": Healthy("dapo", {"schedule": {"kind": "forecast"}, "rollout": {"two_stage": {"first": 4}}}),
     "dapo_dynamic": Healthy("dapo", {"rollout": {"dynamic_sampling": {"max_attempts": 3}}}),
     "dapo_two_updates": Healthy("dapo", {"learner": {"updates_per_step": 2}}),
     "dapo_long": Healthy("dapo", {"learner": {"lr": 1.5 * LR}, "train": {"steps": 2 * STEPS}}),
