@@ -1,6 +1,6 @@
 """Measure what is missing, then print the tables.
 
-    python -m tests.benchmarks.schedules --out docs/results/schedules.jsonl [--tasks demo dead] [--seeds 0 1 2 3 4]
+    python -m tests.benchmarks.schedules --out docs/results/schedules.jsonl [--tasks demo smollm2] [--seeds 0 1 2]
 
 All methods of a seed start from the same SFT checkpoint and differ in nothing but how prompts are chosen and groups
 completed. Every completion that is sampled for training counts, refills included; those for the held-out measurement do
@@ -29,10 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1")
     done = {(row["task"], row["method"], row["seed"], row["budget"]) for row in _rows(options.out)}
     wanted = [
-        (task, method, seed, options.budget)
+        (task, method, seed, TASKS[task].budget)
         for task in options.tasks
-        for seed in options.seeds
-        for method in options.methods
+        for seed in options.seeds or range(TASKS[task].seeds)
+        for method in options.methods or TASKS[task].methods
     ]
     wanted = [one for one in wanted if one not in done]
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
@@ -50,9 +50,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "evenkeel-schedules")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
-    parser.add_argument("--budget", type=int, default=16_000, help="completions after which a run is given up")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, help="those of the task unless given")
+    parser.add_argument("--seeds", nargs="+", type=int, help="those of the task unless given")
     parser.add_argument("--jobs", type=int, default=2)
     return parser
 

@@ -22,7 +22,6 @@ def method(kind: str | Row, rollout: Row, **train: int) -> Row:
 METHODS: dict[str, Row] = {
     "uniform": method("uniform", PLAIN),
     "dynamic": method("uniform", FILL),
-    "sized": method("uniform", SIZED),
     "two_stage": method("uniform", PLAIN | STAGES),
     "difficulty_pools": method("difficulty_pools", FILL),
     "ads": method(ADS, FILL),
@@ -30,7 +29,6 @@ METHODS: dict[str, Row] = {
     "mopps": method("mopps", PLAIN),
     "forecast": method("forecast", PLAIN),
     "forecast_two_stage": method("forecast", PLAIN | STAGES),
-    "forecast_filled": method("forecast", SIZED | STAGES),
     # One factor at a time: what is drawn without refills, and fewer prompts in a step.
     "difficulty_pools_plain": method("difficulty_pools", PLAIN),
     "ads_plain": method(ADS, PLAIN),
@@ -39,34 +37,32 @@ METHODS: dict[str, Row] = {
 }
 """The others are compared with the first two; forecast_two_stage is as in the demo."""
 
-SFT: Row = {"steps": 400, "batch_size": 32, "lr": 3.0e-3}
-MIX: Row = {
-    "chain_sum": {"settings": {"min_terms": 2, "max_terms": 3, "min_digits": 1, "max_digits": 2}},
-    "letter_counting": {"settings": {"min_words": 1, "max_words": 4}},
-}
-GYM = "reasoning-gym.yaml"
-
 
 @dataclass(frozen=True)
 class Task:
-    """A configuration, what is changed in it, and the held-out accuracies to reach."""
+    """A configuration, what is changed in it, the held-out accuracies to reach, and how it is measured by default."""
 
     base: str
     changes: Row
     targets: tuple[float, ...]
+    budget: int
+    """Completions after which a run is given up."""
+    methods: tuple[str, ...] = ("uniform", "dynamic", "forecast_two_stage")
+    seeds: int = 5
     measured: Row = field(default_factory=lambda: {"eval_every": 2, "eval_prompts": 128, "eval_samples": 4})
     """When and on how much of the dev split."""
 
 
 TASKS: dict[str, Task] = {
-    "demo": Task("demo.yaml", {}, (0.5, 0.6, 0.7)),
-    "three_digits": Task("demo.yaml", {"data": {"source": {"levels": 3}}}, (0.4, 0.5, 0.6)),
-    "gym_hard": Task(GYM, {"sft": SFT, "data": {"source": {"datasets": MIX}}}, (0.3, 0.35, 0.4)),
-    "mostly_right": Task("demo.yaml", {"data": {"source": {"forget": 0.3}}}, (0.8, 0.85, 0.9)),
+    "demo": Task("demo.yaml", {}, (0.5, 0.6, 0.7), 14_000, tuple(METHODS)),
+    "three_digits": Task("demo.yaml", {"data": {"source": {"levels": 3}}}, (0.4, 0.5, 0.6), 16_000),
+    "mostly_right": Task("demo.yaml", {"data": {"source": {"forget": 0.3}}}, (0.8, 0.85, 0.9), 8_000),
     "smollm2": Task(
         "smollm2.yaml",
         {"threads": 1, "data": {"splits": {"sft": 0.15, "train": 0.45, "dev": 0.2, "test": 0.2}}},
         (0.3, 0.4, 0.45),
-        {"eval_every": 4, "eval_prompts": 120, "eval_samples": 2},
+        6_400,
+        seeds=3,
+        measured={"eval_every": 4, "eval_prompts": 120, "eval_samples": 2},
     ),
 }
