@@ -19,7 +19,7 @@ install = if command -v uv > /dev/null; then \
 		uv pip install --quiet --python $(1) $(2); \
 	else $(1) -m pip install --quiet --no-compile $(2); fi
 
-.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage mutations holes styles doctor test-gpu vllm-env test-vllm sinks-env test-sinks environments-env test-environments test-cluster kustomize images clean
+.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage mutations holes styles horizon doctor test-gpu vllm-env test-vllm sinks-env test-sinks environments-env test-environments test-cluster kustomize images clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -198,6 +198,10 @@ environments-env: .venv-environments/.installed
 # Environments run by the real library; three minutes, and one more with the environment of the vLLM servers.
 test-environments: environments-env
 	OMP_NUM_THREADS=1 .venv-environments/bin/python -m pytest -m environments tests/environments
+
+# PPO and GRPO on a game of five to seven turns, an environment of that library; an hour or more, existing results are not repeated.
+horizon: environments-env
+	.venv-environments/bin/python -m tests.benchmarks.horizon --out docs/results/horizon.jsonl --jobs $(JOBS)
 
 # Against the cluster of KUBECONFIG, which needs JobSet and nothing else of ours; makes its own namespace and removes it.
 test-cluster: $(INSTALLED)

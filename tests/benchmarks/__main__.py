@@ -14,6 +14,7 @@ from components.files import write_text
 from tests.benchmarks.audit import figures as holes
 from tests.benchmarks.ending import interrupted_by_signals
 from tests.benchmarks.gap import figures as gap
+from tests.benchmarks.horizon import figures as horizon
 from tests.benchmarks.lines import rows_of
 from tests.benchmarks.pages import filled, pages
 from tests.benchmarks.results import Results
@@ -95,8 +96,8 @@ def cell(
 
 
 def figures(results: Path) -> dict[str, str]:
-    """Every figure of the sections that have a result file, as ``section.name``; and `gap`, `holes`, `schedules`,
-    `styles`, `triage`."""
+    """Every figure of the sections that have a result file, as ``section.name``; and `gap`, `holes`, `horizon`,
+    `schedules`, `styles`, `triage`."""
     found = {}
     for name, section in SECTIONS.items():
         path = results / f"{name}.json"
@@ -113,6 +114,8 @@ def figures(results: Path) -> dict[str, str]:
     found |= {f"holes.{figure}": text for figure, text in planted.items()}
     chosen = schedules.figures(rows_of(results / "schedules.jsonl"))
     found |= {f"schedules.{figure}": text for figure, text in chosen.items()}
+    turns = horizon.figures(rows_of(results / "horizon.jsonl"))
+    found |= {f"horizon.{figure}": text for figure, text in turns.items()}
     answers = styles.figures(rows_of(results / "styles.jsonl"))
     found |= {f"styles.{figure}": text for figure, text in answers.items()}
     return found | {f"triage.{figure}": text for figure, text in pairs.items()}
