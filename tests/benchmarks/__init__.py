@@ -3,6 +3,7 @@
 - `section`, `sections` — what a section is, and all of them
 - `running`, `results`, `machine`, `measured_code` — cells in processes of their own; their rows with date, commit,
   machine and versions
+- `runs` — the same for benchmarks that are not sections: a run, a line of its file
 - `work`, `ending` — the folder of a cell; its process, and all that it started, ended
 - `spread`, `pages` — medians, exponents; figures in Markdown
 - `accuracy` — wall time to a held-out accuracy, beside TRL
@@ -13,6 +14,6 @@
 - `trial` — the health rules on every planted fault, once
 - `growth` — what costs how much more where there is more of it
 
-Not sections, with commands of their own: `health` (the trial), `gap`, `triage`, `recipes`, `schedules`, `staleness`,
-`audit` (holes), `styles`, and the ``test_*.py`` files, which print tables of single parts.
+Not sections, with commands of their own: `health` (the trial), `gap`, `triage`, `recipes`, `schedules`, `horizon`,
+`staleness`, `audit` (holes), `styles`, and the ``test_*.py`` files, which print tables of single parts.
 """

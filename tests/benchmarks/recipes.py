@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -23,9 +20,12 @@ from components.evaluation.answering import answer_suites
 from components.evaluation.cache import Cache
 from components.evaluation.suites import held_out
 from components.evaluation.summary import summarise
-from components.files import append_line, read_json, read_jsonl, write_json
+from components.files import read_json, write_json
 from components.layout import Layout
 from components.progress import progress
+from tests.benchmarks.lines import rows_of
+from tests.benchmarks.running import QUIET
+from tests.benchmarks.runs import add_rows, parser_of
 from tests.recipes import OWN_DATA, RECIPES, base_of, prepare, recipe_settings, train
 
 Row = dict[str, Any]
@@ -34,32 +34,21 @@ Row = dict[str, Any]
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what is missing, then print the table."""
     options = _parser().parse_args(arguments)
-    os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1")
-    done = {(row["recipe"], row["seed"], row["steps"]) for row in _rows(options.out)}
+    os.environ.update(QUIET)
+    done = {(row["recipe"], row["seed"], row["steps"]) for row in rows_of(options.out)}
     wanted = [(r, s) for s in options.seeds for r in options.recipes if (r, s, options.steps) not in done]
-    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        first = {(base_of(r) if r not in OWN_DATA else r, s): (r, s) for r, s in wanted}
-        for future in [pool.submit(_prepare, options.work, *pair) for pair in first.values()]:
-            future.result()
-        futures = [pool.submit(measure, options.work, recipe, seed, options.steps) for recipe, seed in wanted]
-        for future in as_completed(futures):
-            append_line(options.out, future.result())
-    print(table([row for row in _rows(options.out) if row["steps"] == options.steps]))
+    first = {(base_of(r) if r not in OWN_DATA else r, s): (_prepare, options.work, r, s) for r, s in wanted}
+    runs = [(measure, options.work, recipe, seed, options.steps) for recipe, seed in wanted]
+    add_rows(options.out, options.jobs, runs, first.values())
+    print(table([row for row in rows_of(options.out) if row["steps"] == options.steps]))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "evenkeel-recipes")
+    parser = parser_of("recipes", __doc__)
     parser.add_argument("--recipes", nargs="+", choices=RECIPES, default=RECIPES)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--jobs", type=int, default=2)
     return parser
-
-
-def _rows(path: Path) -> list[Row]:
-    return list(read_jsonl(path)) if path.exists() else []
 
 
 def _changes(seed: int, steps: int) -> Row:

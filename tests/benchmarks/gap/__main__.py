@@ -11,9 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from tests.benchmarks.gap.arms import SAMPLERS, in_order
 from tests.benchmarks.gap.figures import figures
@@ -21,6 +19,7 @@ from tests.benchmarks.gap.running import run_all
 from tests.benchmarks.lines import rows_of
 from tests.benchmarks.real.model import missing
 from tests.benchmarks.running import QUIET
+from tests.benchmarks.runs import parser_of
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -36,13 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "evenkeel-gap")
+    parser = parser_of("gap", __doc__, jobs=1)
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--samplers", nargs="+", choices=SAMPLERS, default=list(SAMPLERS))
     parser.add_argument("--most", type=int, default=None, help="only the first so many runs of the order")
-    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--smoke", action="store_true", help="a tiny model with random weights: only that it runs")
     return parser
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from pathlib import Path
 
 from components.errors import CorrectableError
-from components.files import append_line
 from tests.benchmarks.gap.arms import Arm
 from tests.benchmarks.lines import provenance, rows_of
 from tests.benchmarks.measured_code import Code
+from tests.benchmarks.runs import add_rows
 from tests.benchmarks.section import Row, Scale
 
 
@@ -21,19 +19,7 @@ def run_all(runs: Sequence[tuple[Arm, int]], out: Path, work: Path, scale: Scale
     why and leaves no line."""
     done = {(row["sampler"], row["correction"], row["seed"]) for row in rows_of(out)}
     wanted = [(arm, seed) for arm, seed in runs if (*arm, seed) not in done]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    # One process a run: the memory that a run has taken is free before the next.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        try:
-            pool.submit(prepare, work, scale).result()
-            futures = [pool.submit(measure, work, arm, seed, scale) for arm, seed in wanted]
-            for number, future in enumerate(as_completed(futures), start=1):
-                row = future.result()
-                if "skipped" not in row:
-                    append_line(out, row)
-                print(f"{number}/{len(futures)}  {said(row)}", flush=True)
-        finally:
-            pool.shutdown(cancel_futures=True)  # after an error no other run is begun
+    add_rows(out, jobs, [(measure, work, arm, seed, scale) for arm, seed in wanted], [(prepare, work, scale)], said)
 
 
 def prepare(work: Path, scale: Scale) -> None:

@@ -11,16 +11,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from pathlib import Path
 
-from components.files import append_line
 from tests.benchmarks.lines import rows_of
 from tests.benchmarks.real.model import missing
 from tests.benchmarks.running import QUIET
+from tests.benchmarks.runs import add_rows, parser_of
+from tests.benchmarks.section import Row
 from tests.benchmarks.triage.figures import figures
 from tests.benchmarks.triage.measuring import checkpoint, measure
 from tests.benchmarks.triage.pairs import PAIRS
@@ -41,26 +39,18 @@ def run_all(pairs: Sequence[int], out: Path, work: Path, jobs: int) -> None:
     """Every pair that ``out`` does not hold yet, ``jobs`` at a time."""
     done = {row["pair"] for row in rows_of(out)}
     wanted = [number for number in pairs if number not in done]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    # One process a pair: the memory that a run has taken is free before the next.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        try:
-            for future in [pool.submit(checkpoint, work, sft) for sft in sorted({PAIRS[n].sft for n in wanted})]:
-                future.result()
-            for future in as_completed([pool.submit(measure, work, number) for number in wanted]):
-                row = future.result()
-                append_line(out, row)
-                print(f"{PAIRS[row['pair']]}: {row['before']:.0%} to {row['after']:.0%}", flush=True)
-        finally:
-            pool.shutdown(cancel_futures=True)  # after an error no other pair is begun
+    checkpoints = [(checkpoint, work, sft) for sft in sorted({PAIRS[n].sft for n in wanted})]
+    add_rows(out, jobs, [(measure, work, number) for number in wanted], checkpoints, said)
+
+
+def said(row: Row) -> str:
+    """One line about a pair."""
+    return f"{PAIRS[row['pair']]}: {row['before']:.0%} to {row['after']:.0%}"
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "evenkeel-triage")
+    parser = parser_of("triage", __doc__)
     parser.add_argument("--pairs", nargs="+", type=int, default=list(range(len(PAIRS))))
-    parser.add_argument("--jobs", type=int, default=2)
     return parser
 
 
