@@ -55,9 +55,8 @@ class ChatHarness(Harness[ChatConfig]):
         servers = {name: {"url": url, "timeout": self.config.tool_timeout} for name, url in mcp_urls.items()}
         async with AsyncExitStack() as stack:
             schemas, dispatch, connections = await connect_mcp({"mcpServers": servers}, stack)
-            # Plain HTTP on the loopback interface: to load certificates takes longer than all the rest of a turn.
-            calls = httpx.AsyncClient(timeout=None, trust_env=False, verify=False)
-            client = await stack.enter_async_context(calls)
+            # Plain HTTP on the loopback interface; loading certificates would take longer than the rest of a turn.
+            client = await stack.enter_async_context(httpx.AsyncClient(timeout=None, trust_env=False, verify=False))
             body: dict[str, Any] = {"model": ctx.model, "messages": opening(*self.resolve_prompt(data))}
             if schemas:
                 body["tools"] = schemas

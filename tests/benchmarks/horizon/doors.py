@@ -1,7 +1,8 @@
 """A game of five to seven turns for the library verifiers: a way through five rooms.
 
 The game gives the letter of the room, the player one of four doors. One door of every letter leads on; behind the
-others the player is in the same room again, and a turn is lost. The only reward, at the end: was the way found?
+others the player is in the same room again, and a turn is lost. The only reward comes at the end: 1 if all rooms were
+left within the turns, else 0.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ def rooms_left(rooms: str, said: Sequence[str]) -> int:
 
 
 def guessed(room: str, rng: random.Random) -> str:
+    """A door as that player would choose it."""
     return LEADS_ON[room] if rng.random() < KNOWN else rng.choice(DOORS)
 
 

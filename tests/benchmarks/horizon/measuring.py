@@ -17,6 +17,7 @@ from components.config import Settings, load
 from components.files import read_jsonl, write_text
 from components.layout import Layout
 from components.stages import run_stage
+from tests.benchmarks.horizon.doors import TURNS
 from tests.recipes import PREPARED
 
 Row = dict[str, Any]
@@ -28,7 +29,7 @@ METHODS: dict[str, Row] = {
         "learner": {"critic": {"lr": 2.0e-3, "pretrain_steps": 5, "updates_per_step": 4}},
     },
 }
-STEPS, PROMPTS, GROUP = 40, 8, 8
+STEPS, PROMPTS, GROUP, EVAL_EVERY = 40, 8, 8, 8
 COMMON: Row = {
     "objective": {
         "ratio": {"kind": "clip", "low": 0.2, "high": 0.2},
@@ -47,9 +48,10 @@ MODEL: Row = {"kind": "tiny", "hidden_size": 64, "layers": 3, "heads": 2, "kv_he
 
 
 def source(games: int, seed: int, *, practice: bool) -> Row:
+    """Games from their beginning, or positions in the middle of some."""
     tasks = {"practice": practice, "games": games, "seed": seed}
     target = "tests.benchmarks.horizon.doors"
-    return {"kind": "verifiers", "target": target, "rows": games, "settings": {"taskset": tasks}, "max_turns": 7}
+    return {"kind": "verifiers", "target": target, "rows": games, "settings": {"taskset": tasks}, "max_turns": TURNS}
 
 
 def prepared(work: Path, seed: int) -> Path:
@@ -72,7 +74,12 @@ def prepared(work: Path, seed: int) -> Path:
 
 
 def measure(work: Path, method: str, seed: int) -> Row:
-    """Train with one method; returns held-out success over steps, and what each step cost."""
+    """Train with one method.
+
+    Returns:
+        ``curve``, pairs of episodes played and held-out success; ``turns`` and the critic's ``explained`` variance, one
+        a step; ``seconds``, the processor time of stage `train` without the environment's process.
+    """
     layout = Layout(work / f"run-{method}-{seed}")
     shutil.rmtree(layout.root, ignore_errors=True)
     own = METHODS[method]
@@ -90,7 +97,7 @@ def measure(work: Path, method: str, seed: int) -> Row:
             "learner": {"lr": 5.0e-4, "warmup": 5, **own["learner"]},
             "train": {
                 **{"steps": STEPS + 1, "prompts_per_step": PROMPTS, "checkpoint_every": STEPS + 1},
-                **{"eval_every": 8, "eval_prompts": 128, "eval_samples": 1},
+                **{"eval_every": EVAL_EVERY, "eval_prompts": 128, "eval_samples": 1},
             },
         },
     )
@@ -104,7 +111,9 @@ def measure(work: Path, method: str, seed: int) -> Row:
     return {
         "method": method,
         "seed": seed,
-        "curve": [(s * PROMPTS * GROUP, one["dev_pass_at_1"]) for s, one in enumerate(records) if s % 8 == 0],
+        "curve": [
+            (step * PROMPTS * GROUP, one["dev_pass_at_1"]) for step, one in enumerate(records) if step % EVAL_EVERY == 0
+        ],
         "turns": [one["metric_turns"] for one in records],
         "explained": [one.get("explained_variance") for one in records],
         "seconds": seconds,
