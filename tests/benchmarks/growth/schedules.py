@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from components.types import Group, Prompt
 
 COUNT, REPEATS = 128, 7
+GROUP = 8
 CLUSTERS = 16
 PART = 10**4
 """Prompts of a schedule whose table of places fits into the caches of any processor."""
@@ -47,6 +48,21 @@ def difficulty_pools(prompts: list[Prompt]) -> Schedule:
     return schedule
 
 
+def forecast(prompts: list[Prompt]) -> Schedule:
+    """With every prompt measured, which is the largest state."""
+    from components.config.scheduling import ForecastSchedule
+    from components.scheduling.forecast import Forecast, kind_of
+    from components.scheduling.success import SuccessModel
+
+    settings, every = ForecastSchedule(kind="forecast"), np.arange(len(prompts))
+    model = SuccessModel([kind_of(prompt) for prompt in prompts], settings.memory)
+    right = (every % (GROUP + 1)).astype(float)
+    model.note(every, right, GROUP - right, draw=0)
+    schedule = Forecast(prompts, settings, GROUP, 0)
+    schedule.load_state_dict({**schedule.state_dict(), **model.state_dict(), "draws": 1})
+    return schedule
+
+
 def ads(prompts: list[Prompt]) -> Schedule:
     from components.config.scheduling import AdsSchedule
     from components.scheduling import Ads
@@ -58,8 +74,8 @@ def ads(prompts: list[Prompt]) -> Schedule:
 def answered(prompt: Prompt, right: int) -> Group:
     from components.types import Completion, Group, Score
 
-    scores = tuple(Score(float(place < right)) for place in range(8))
-    return Group(prompt, (1,), (Completion((1,), (0.0,), "stop", ""),) * 8, scores)
+    scores = tuple(Score(float(place < right)) for place in range(GROUP))
+    return Group(prompt, (1,), (Completion((1,), (0.0,), "stop", ""),) * GROUP, scores)
 
 
 def measure(build: Callable[[list[Prompt]], Schedule], size: int, folder: Path) -> Row:
@@ -77,7 +93,7 @@ def measure(build: Callable[[list[Prompt]], Schedule], size: int, folder: Path) 
         began = time.process_time()
         drawn = schedule.next(COUNT)
         draws.append(1e3 * (time.process_time() - began))
-        groups = [answered(prompt, (repeat + i) % 9) for i, prompt in enumerate(drawn)]
+        groups = [answered(prompt, (repeat + i) % (GROUP + 1)) for i, prompt in enumerate(drawn)]
         observations.append(least_ms(partial(schedule.observe, groups), repeats=1))
     saved = json.dumps(schedule.state_dict())
     return {
