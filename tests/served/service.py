@@ -36,13 +36,15 @@ def evenkeel(project: Path, *arguments: str, **extra: str) -> subprocess.Complet
     )
 
 
-def wait_for(condition: Callable[[], Any], seconds: float, what: Callable[[], str] = lambda: "") -> Any:
+def wait_for(
+    condition: Callable[[], Any], seconds: float, what: Callable[[], str] = lambda: "", poll: float = 0.2
+) -> Any:
     """The first truthy value of ``condition``; fails after ``seconds`` with what ``what`` says."""
     give_up = time.monotonic() + seconds
     while time.monotonic() < give_up:
         if found := condition():
             return found
-        time.sleep(0.2)
+        time.sleep(poll)
     raise AssertionError(f"not within {seconds:g} s: {what()}")
 
 
@@ -170,7 +172,7 @@ class Service:
         """Names of the states that the flow run went through."""
         return [state["name"] for state in self.get(f"/flow_run_states/?flow_run_id={id}")]
 
-    def wait(self, id: str, *states: str, seconds: float = 300) -> dict[str, Any]:
+    def wait(self, id: str, *states: str, seconds: float = 300, poll: float = 0.2) -> dict[str, Any]:
         """Wait until the flow run is in one of the states (types or names; any final one by default)."""
         wanted = set(states) or FINAL
 
@@ -178,7 +180,7 @@ class Service:
             run = self.flow_run(id)
             return run if {run["state_type"], run["state_name"]} & wanted else None
 
-        found: dict[str, Any] = wait_for(there, seconds, lambda: f"{self.flow_run(id)['state']}\n{self.logs(id)}")
+        found: dict[str, Any] = wait_for(there, seconds, lambda: f"{self.flow_run(id)['state']}\n{self.logs(id)}", poll)
         return found
 
     def logs(self, id: str) -> str:

@@ -26,7 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.command == "run":
         arms, ground = arms_of(options.arm, options.rules), GROUNDS[options.ground]
         if options.healthy:
-            tasks = [(arm, name, seed) for name in ground.healthy for seed in range(options.healthy) for arm in arms]
+            names = [name for name in ground.healthy if name in (options.only or ground.healthy)]
+            seeds = [seed for seed in range(options.healthy) if options.seeds is None or seed in options.seeds]
+            tasks = [(arm, name, seed) for name in names for seed in seeds for arm in arms]
             todo = not_stored(options.results, tasks)
         elif options.generated:
             tasks = [(arm, name, seed_of(name, ground)) for name in named(options, ground) for arm in arms]
@@ -60,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     trial.add_argument("--jobs", type=int, default=2)
     trial.add_argument("--generated", choices=get_args(Half), help="faults that are drawn, of this half of the kinds")
     trial.add_argument("--count", type=int, default=100, help="how many of them")
-    trial.add_argument("--healthy", type=int, default=0, help="healthy runs alone: so many seeds of every recipe")
+    trial.add_argument("--healthy", type=int, default=0, help="healthy runs alone: seeds below it")
     drawn = commands.add_parser("generated", help="judge the faults that were drawn")
     drawn.add_argument("--half", choices=get_args(Half), default="seen")
     drawn.add_argument("--named", action="store_true", help="every fault by its name")
