@@ -104,6 +104,10 @@ def server_environment(options: Options) -> dict[str, str]:
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
+        # Seconds between two looks of services that Prefect lets look every five, which takes a tenth of a core.
+        "PREFECT_SERVER_SERVICES_LATE_RUNS_LOOP_SECONDS": "15",
+        "PREFECT_SERVER_SERVICES_PAUSE_EXPIRATIONS_LOOP_SECONDS": "15",
+        "PREFECT_SERVER_SERVICES_SCHEDULER_RECENT_DEPLOYMENTS_LOOP_SECONDS": "15",
         # A run that waits for a place of its deployment looks again after so many seconds.
         "PREFECT_SERVER_DEPLOYMENTS_CONCURRENCY_SLOT_WAIT_SECONDS": "5",
         # Who holds a place of a deployment that may run once at a time is still known after a restart.
