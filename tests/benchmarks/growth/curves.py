@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from tests.benchmarks.growth import audits, bucket, clusters, data, folder, logs, manifests, monitor, pods, reports
 from tests.benchmarks.growth.curve import Curve
-from tests.benchmarks.growth.schedules import ads, curve, difficulty_pools, forecast, uniform
+from tests.benchmarks.growth.schedules import ads, curve, difficulty_pools, uniform
 
 CURVES: dict[str, Curve] = {
     "uniform": curve(uniform),
     "difficulty_pools": curve(difficulty_pools),
     "ads": curve(ads),
-    "forecast": curve(forecast),
     "data": data.CURVE,
     "embedding": clusters.FORWARD,
     "clusters": clusters.GROUP,

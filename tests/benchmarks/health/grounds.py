@@ -106,7 +106,7 @@ TOY = Ground(
     final_samples=8,
 )
 
-LLM_HEALTHY = ("dapo_uniform", "dapo_dynamic", "grpo", "gspo")
+LLM_HEALTHY = ("dapo_uniform", "dapo_forecast", "dapo_dynamic", "grpo", "gspo")
 LLM_LEFT_OUT = {
     "too_easy": "its prompts are comparisons in the demo's notation, which this model was never taught",
     "hackable_verifier": "it accepts by the carries of the demo's written steps, which answers here do not have",
