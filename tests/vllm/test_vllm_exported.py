@@ -30,8 +30,8 @@ def exported(tmp_path: Path) -> Path:
     return folder
 
 
-def served(server: Child, url: str, body: dict[str, object]) -> list[str]:
-    """Completions of a server that may still be starting."""
+def served(server: Child, url: str, body: dict[str, object]) -> list[list[int]]:
+    """The tokens that a server samples; it may still be starting."""
     until = time.monotonic() + STARTED
     while True:
         assert server.alive and time.monotonic() < until, server.log.read_text()[-2000:]
@@ -41,18 +41,18 @@ def served(server: Child, url: str, body: dict[str, object]) -> list[str]:
             time.sleep(0.5)
             continue
         assert answer.status_code == 200, answer.text
-        return [choice["text"] for choice in answer.json()["choices"]]
+        return [choice["token_ids"] for choice in answer.json()["choices"]]
 
 
-def greedy(folder: Path) -> list[str]:
-    """The same completions by transformers."""
+def greedy(folder: Path) -> list[list[int]]:
+    """The same by transformers."""
     model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     found = []
     for question in QUESTIONS:
         ids = tokenizer(question, return_tensors="pt").input_ids
         with torch.no_grad():
             out = model.generate(ids, do_sample=False, max_new_tokens=TOKENS)
-        found.append(tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True))
+        found.append(out[0, ids.shape[1] :].tolist())
     return found
 
 
@@ -65,6 +65,7 @@ def test_an_exported_folder_answers_in_vllm_as_in_transformers(tmp_path: Path) -
     server = Child("release", command, log=tmp_path / "release.log", env=variables)
     try:
         body = {"model": "release", "prompt": list(QUESTIONS), "max_tokens": TOKENS, "temperature": 0}
+        body["return_token_ids"] = True
         found = served(server, f"http://127.0.0.1:{port}", body)
     finally:
         server.stop()
