@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import dpath
 import psutil
 import pytest
 
@@ -170,6 +171,20 @@ def test_what_is_read_is_what_dvc_reads(text: str) -> None:
 
     for _ in range(2):
         assert dvc_yaml.parse(text, "file.yaml") == parse_yaml(text, "file.yaml")
+
+
+SETTINGS = {"a": {"b": None, "c": {}, "d": [{"e": 1}], "1": 2, "x*": 3, "xy": 4}, "f": 0}
+
+
+@pytest.mark.parametrize("key", ["f", "a", "a.b", "a.c", "a.d", "a.1", "a.d.0.e", "a.xy", "a.d*", "*.b"])
+def test_a_setting_that_is_looked_up_is_what_dpath_finds(key: str) -> None:
+    assert dvc_yaml.get(SETTINGS, key, ".") == dpath.get(SETTINGS, key, separator=".")
+
+
+@pytest.mark.parametrize(("key", "error"), [("a.z", KeyError), ("f.b", KeyError), ("a.x*", ValueError)])
+def test_a_setting_that_is_missing_or_not_the_only_one_is_dpaths_error(key: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        dvc_yaml.get(SETTINGS, key, ".")
 
 
 def test_a_lock_of_another_form_is_left_to_dvc(tmp_path: Path) -> None:
