@@ -349,6 +349,13 @@ def test_a_second_verifier_that_differs_is_heard_and_one_that_differs_a_lot_take
     assert acting(run(30, second_disagreement=0.6, agreement=1.0)) == []
 
 
+@pytest.mark.parametrize(("steps", "expected"), [({17}, []), ({17, 19}, [("verifiers_disagree", 19)])])
+def test_a_second_verifier_that_differs_once_in_ten_small_samples_is_not_heard(steps, expected):
+    """One of two completions in one step is a twentieth of ten such samples."""
+    found = acting(run(26, second_disagreement=lambda s: 0.5 if s in steps else 0.0, agreement=0.0))
+    assert [(verdict.rule, verdict.step) for verdict in found] == expected
+
+
 # Published curves, read off their figures and tables
 
 
