@@ -57,7 +57,7 @@ def flow_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         def trigger(self, deployment: str, **parameters: Any) -> str:
             return "id"
 
-        def wait(self, id: str, seconds: float) -> dict[str, Any]:
+        def wait(self, id: str, seconds: float, poll: float) -> dict[str, Any]:
             return ended
 
         def log(self, part: str) -> str:
