@@ -104,7 +104,7 @@ def server_environment(options: Options) -> dict[str, str]:
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
-        # Seconds between two looks of services that Prefect lets look every five, which takes a tenth of a core.
+        # Seconds between two looks of services for which Prefect's default is 5; each look takes processor time.
         "PREFECT_SERVER_SERVICES_LATE_RUNS_LOOP_SECONDS": "15",
         "PREFECT_SERVER_SERVICES_PAUSE_EXPIRATIONS_LOOP_SECONDS": "15",
         "PREFECT_SERVER_SERVICES_SCHEDULER_RECENT_DEPLOYMENTS_LOOP_SECONDS": "15",
