@@ -40,10 +40,10 @@ def run_all(pairs: Sequence[int], out: Path, work: Path, jobs: int) -> None:
     done = {row["pair"] for row in rows_of(out)}
     wanted = [number for number in pairs if number not in done]
     checkpoints = [(checkpoint, work, sft) for sft in sorted({PAIRS[n].sft for n in wanted})]
-    add_rows(out, jobs, [(measure, work, number) for number in wanted], checkpoints, said)
+    add_rows(out, jobs, [(measure, work, number) for number in wanted], checkpoints, summary)
 
 
-def said(row: Row) -> str:
+def summary(row: Row) -> str:
     """One line about a pair."""
     return f"{PAIRS[row['pair']]}: {row['before']:.0%} to {row['after']:.0%}"
 
