@@ -19,7 +19,7 @@ install = if command -v uv > /dev/null; then \
 		uv pip install --quiet --python $(1) $(2); \
 	else $(1) -m pip install --quiet --no-compile $(2); fi
 
-.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage mutations holes styles horizon doctor test-gpu vllm-env test-vllm sinks-env test-sinks environments-env test-environments test-cluster kustomize images clean
+.PHONY: demo demo-llm model test test-slow test-served test-browser parity lint bench bench-page bench-parts recipes schedules trial trial-llm gap triage mutations holes styles horizon doctor test-gpu vllm-env test-vllm sinks-env test-sinks environments-env verifiers-examples test-environments test-cluster kustomize images clean
 
 demo: $(INSTALLED)
 	evenkeel run --config configs/demo.yaml
@@ -195,8 +195,19 @@ environments-env: .venv-environments/.installed
 	.venv-environments/bin/python -m pip install --quiet --constraint constraints.txt verifiers
 	touch $@
 
-# Environments run by the real library; three minutes, and one more with the environment of the vLLM servers.
+# Examples of the library, which its package does not contain. If they are unavailable their tests skip with a message.
+VERIFIERS := https://github.com/PrimeIntellect-ai/verifiers
+VERIFIERS_COMMIT := a60a606ecc4d309247edf9ff92c3eabca362781f
+verifiers-examples: build/verifiers
+
+build/verifiers:
+	rm -rf $@.part && git init --quiet $@.part
+	git -C $@.part fetch --quiet --depth 1 $(VERIFIERS) $(VERIFIERS_COMMIT)
+	git -C $@.part checkout --quiet FETCH_HEAD && mv $@.part $@
+
+# Environments run by the real library; four minutes, and one more with the environment of the vLLM servers.
 test-environments: environments-env
+	@test -d build/verifiers || $(MAKE) --no-print-directory verifiers-examples || echo "no examples of verifiers: their tests skip" >&2
 	OMP_NUM_THREADS=1 .venv-environments/bin/python -m pytest -m environments tests/environments
 
 # PPO and GRPO on a game of five to seven turns, an environment of that library; an hour or more, existing results are not repeated.

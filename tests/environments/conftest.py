@@ -51,10 +51,13 @@ def rubric(accuracy: str, *rewards: str) -> EnvironmentVerifier:
     return EnvironmentVerifier(kind="environment", accuracy=accuracy, rewards=rewards)
 
 
-def player(*, chat: bool = True, liked: str = "0123456789", by: float = 9.0) -> Policy:
+def player(
+    *, chat: bool = True, liked: str = "0123456789", by: float = 9.0, positions: int = SHAPE.max_positions
+) -> Policy:
     """A policy with random weights that mostly writes a few digits and ends."""
-    tokenizer = build_tokenizer(["higher lower"], SHAPE.vocab_size, SHAPE.max_positions)
-    own = Policy(build_model(SHAPE, tokenizer, seed=0), tokenizer, chat)
+    shape = SHAPE.model_copy(update={"max_positions": positions})
+    tokenizer = build_tokenizer(["higher lower"], shape.vocab_size, positions)
+    own = Policy(build_model(shape, tokenizer, seed=0), tokenizer, chat)
     bonus = torch.zeros(len(tokenizer))
     bonus[[tokenizer.encode(one, add_special_tokens=False)[0] for one in liked]] = by
     bonus[own.eos_id] = by + 1.5
