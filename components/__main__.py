@@ -5,6 +5,7 @@ Under torchrun rank 0 runs the stage, and the others follow it.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -22,9 +23,12 @@ if __name__ == "__main__":
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)  # the ordinary way out waits for ranks that may be gone
+    from components.loading import without_collection
     from components.progress import reporting
     from components.working import working
 
-    with reporting(next(iter(sys.argv[1:]), "components")), working("loading the code"):
+    with reporting(next(iter(sys.argv[1:]), "components")), working("loading the code"), without_collection():
         from components.command import main
-    sys.exit(main())
+    code = main()
+    gc.freeze()  # the interpreter would look through everything once more; it takes a second, and the memory is freed anyway
+    sys.exit(code)

@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 from components.config import Settings
 from components.layout import Layout
+from components.loading import without_collection
 from components.progress import reporting
 from components.working import working
 
@@ -48,6 +49,6 @@ def wanted(settings: Settings) -> list[str]:
 def run_stage(name: str, settings: Settings, layout: Layout) -> None:
     """Run one stage in this process. What it raises is its answer; what it writes is in `components.layout`."""
     with reporting(name):
-        with working("loading the code"):
+        with working("loading the code"), without_collection():
             stage = importlib.import_module(STAGES[name])
         stage.run(settings, layout)

@@ -7,6 +7,7 @@ that holds the exit code. It ends when the other end, `flows.host.dvc_process`, 
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import socket
@@ -49,6 +50,7 @@ def _run(arguments: Sequence[str], env: Mapping[str, str]) -> int:
 
 
 if __name__ == "__main__":
+    gc.set_threshold(100_000)  # loading DVC makes much that stays, as Prefect does: see `flows.serving.flow_run`
     install()
     with socket.socket(fileno=int(sys.argv[1])) as requests:
         requests.set_inheritable(False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import gc
 import os
 import socket
 import subprocess
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from components.errors import InputError
+from components.loading import without_collection
 from components.processes.environments import LOOPBACK
 from components.working import working
 from flows.host.locks import lock_file
@@ -75,14 +75,9 @@ def prefect_environment(project: Path, *, quiet: bool) -> dict[str, str]:
 @contextmanager
 def loading() -> Iterator[None]:
     """Inside the block the flows are imported. Where no server is named a temporary one starts meanwhile."""
-    with working("loading Prefect"):
-        gc.disable()  # what is loaded stays: looking through it again and again takes a quarter of the time
-        try:
-            _begin_server()
-            yield
-            gc.freeze()
-        finally:
-            gc.enable()
+    with working("loading Prefect"), without_collection():
+        _begin_server()
+        yield
 
 
 def _begin_server() -> None:
