@@ -30,5 +30,5 @@ if __name__ == "__main__":
     with reporting(next(iter(sys.argv[1:]), "components")), working("loading the code"), without_collection():
         from components.command import main
     code = main()
-    gc.freeze()  # the interpreter would look through everything once more; it takes a second, and the memory is freed anyway
+    gc.freeze()  # or the interpreter looks through everything once more, which takes a second
     sys.exit(code)

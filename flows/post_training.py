@@ -41,7 +41,7 @@ from flows.run.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe,
 from flows.run.resumption import note_flow_run, refuse_with_resume, reopen, run_of_flow_run
 from flows.run.stages import StageResult, execute, reproduce
 from flows.run.workspace import Outcome, Workspace, locate
-from flows.watching.artifacts import publish, publish_estimate
+from flows.watching.artifacts import load_plots, publish, publish_estimate
 from flows.watching.execution import executing
 from flows.watching.tracking import tracked
 from flows.watching.watcher import watched
@@ -152,6 +152,7 @@ def run_workspace(workspace: Workspace, *, fresh: bool = False) -> Outcome:
         executing(workspace, "post-training") as running,
         recorded(workspace, flow_run.get_id()) as recorder,
     ):
+        load_plots()
         note_starter(workspace, flow_run.get_id(), deployed=bool(deployment.get_id()))
         with tracked(workspace.settings, workspace.root):
             outcome = run_stages(workspace, force=fresh)

@@ -1,8 +1,8 @@
 """DVC's commands in one process, so that a run loads DVC once and not for every stage.
 
 ``python -m flows.host.dvc_commands DESCRIPTOR`` receives a line of JSON a command on the socket, ``{"arguments": [...],
-"env": {...}, "log": PATH}``, runs it in its working folder with its output appended to the log, and answers with a line
-that holds the exit code. It ends when the other end, `flows.host.dvc_process`, is closed.
+"folder": PATH, "env": {...}, "log": PATH}``, runs it in that folder with its output appended to the log, and answers
+with a line that holds the exit code. It ends when the other end, `flows.host.dvc_process`, is closed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ def serve(requests: socket.socket) -> None:
     with requests.makefile("rb") as lines:
         for line in lines:
             request = json.loads(line)
+            os.chdir(request["folder"])
             _redirect(request["log"])
             requests.sendall(f"{_run(request['arguments'], request['env'])}\n".encode())
 

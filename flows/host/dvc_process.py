@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import select
 import socket
 import sys
@@ -23,7 +24,7 @@ _open: dict[Path, DvcProcess] = {}
 
 
 class DvcProcess:
-    """Runs commands in the DVC repository ``root``, one at a time.
+    """Runs commands in the DVC repository ``root``, one at a time. It starts at once, and the folder may come later.
 
     Any exception while one runs (a signal, a cancelled flow, its time) ends the process and all that it started, as
     `flows.host.processes.run` does.
@@ -32,6 +33,7 @@ class DvcProcess:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._child: Child | None = None
+        self._start()
 
     def run(self, arguments: Sequence[str], *, env: Mapping[str, str], log: Path, timeout: float | None = None) -> int:
         """Its exit code; 128 plus a signal's number where one ended the process.
@@ -39,10 +41,11 @@ class DvcProcess:
         Raises:
             TimeoutExpired: ``timeout`` seconds were not enough.
         """
-        request = json.dumps({"arguments": list(arguments), "env": dict(env), "log": str(log)}).encode() + b"\n"
+        command = {"arguments": list(arguments), "folder": str(self._root), "env": dict(env), "log": str(log)}
+        request = json.dumps(command).encode() + b"\n"
         child = self._child
         if child is None or not child.alive or not self._send(request):
-            child = self._start(env, log)
+            child = self._start(log)
             self._send(request)
         until = None if timeout is None else time.monotonic() + timeout
         try:
@@ -72,7 +75,7 @@ class DvcProcess:
         except ConnectionResetError:
             return b""
 
-    def _start(self, env: Mapping[str, str], log: Path) -> Child:
+    def _start(self, log: Path = Path(os.devnull)) -> Child:
         self.end()
         self._socket, theirs = socket.socketpair()
         with theirs:
@@ -82,8 +85,6 @@ class DvcProcess:
                 [sys.executable, "-P", "-m", "flows.host.dvc_commands", str(number)],
                 log=log,
                 env={"PYTHONPATH": str(CODE)},
-                base=env,
-                cwd=self._root,
                 grace=GRACE,
                 group=True,
                 keep=[number],

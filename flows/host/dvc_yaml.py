@@ -1,29 +1,35 @@
-"""DVC's reading and writing of YAML inside of a process that runs several of its commands: the same results, sooner.
+"""DVC inside of a process that runs several of its commands: the same results, sooner.
 
 DVC reads ``dvc.lock``, ``dvc.yaml`` and ``params.yaml`` several times a command, and after every stage it reads and
 writes all of ``dvc.lock`` by the YAML parser in Python that keeps comments: 1.2 s of a core for the 7,000 lines of a
-run. Here a text is parsed once, and only the stages of ``dvc.lock`` that a command has changed are parsed and written.
-For every setting that a stage depends on, DVC searches all of ``params.yaml``; here it is looked up by its path.
+run. Here a text is parsed once, and only the stages of ``dvc.lock`` that a command has changed are parsed and written,
+by the emitter in C. For every setting that a stage depends on, DVC searches all of ``params.yaml``; here it is looked
+up by its path. Four times a command DVC digests what a stage depends on only to see that it can be digested; here once.
 """
 
 from __future__ import annotations
 
 import functools
+import io
 import marshal
 import os
 import re
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TextIO
 
 import dpath
 import dvc.dependency.param
 import dvc.dvcfile
+import dvc.stage.cache
 import dvc.utils.serialize._yaml as plain
 import dvc.utils.strictyaml as strict
 from dvc.utils.serialize import YAMLFileCorruptedError, dumps_yaml, modify_yaml, parse_yaml
+from ruamel.yaml import YAML
+from ruamel.yaml.representer import SafeRepresenter
 
 from components.files import write_text
 
@@ -32,12 +38,18 @@ HEAD = "schema: '2.0'\nstages:\n"
 STAGE = re.compile(r"^(?=  [^ \n])", re.MULTILINE)
 """Where a stage begins in it."""
 GLOB = re.compile(r"[*?[]")
+EMPTY = re.compile(r"(?<=[:-]) $", re.MULTILINE)
+"""What the emitter in C writes for null; text that is broken into lines has no space there."""
+by_dvc = plain._dump
+digestible = dvc.stage.cache._can_hash
 
 
 def install() -> None:
     """Put these functions in the place of DVC's, in this process."""
     plain.parse_yaml = strict.parse_yaml = parse
+    plain._dump = dump
     dvc.dvcfile.modify_yaml = modify_lock  # of its own files `repro` writes no other
+    dvc.stage.cache._can_hash = can_hash
     dvc.dependency.param.dpath = SimpleNamespace(get=get, search=dpath.search)
 
 
@@ -49,6 +61,36 @@ def get(config: Any, key: str, separator: str) -> Any:
             return dpath.get(config, key, separator=separator)
         found = found[name]
     return found
+
+
+class Plain(SafeRepresenter):
+    """Represents null and ordered dictionaries as DVC's representer does."""
+
+
+Plain.add_representer(type(None), lambda own, _: own.represent_scalar("tag:yaml.org,2002:null", ""))
+Plain.add_representer(OrderedDict, SafeRepresenter.represent_dict)
+
+
+def dump(data: Any, stream: TextIO) -> None:
+    """DVC's `_dump`, but for the places where a long text is broken into lines, and escapes for characters beyond
+    the basic multilingual plane."""
+    if type(data) not in (dict, OrderedDict):  # with comments
+        by_dvc(data, stream)
+        return
+    yaml = YAML(typ="safe")
+    yaml.Representer = Plain
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.allow_unicode = True
+    text = io.StringIO()
+    yaml.dump(data, text)
+    stream.write(EMPTY.sub("", text.getvalue()))
+
+
+def can_hash(stage: Any) -> bool:
+    """DVC's `_can_hash`; a stage that could be digested once is not tried again in the same command."""
+    stage.can_hash = getattr(stage, "can_hash", False) or digestible(stage)
+    return bool(stage.can_hash)
 
 
 def parse(text: str, path: str, typ: str = "safe") -> Any:

@@ -11,7 +11,7 @@ from pydantic import Field
 from components.config.base import Section
 from components.errors import CorrectableError, EvenkeelError
 from components.files import read_json, read_text, write_json, write_text
-from components.stages import OPTIONAL, wanted
+from components.stages import OPTIONAL, run_stage, wanted
 from flows.host.branches import branch_of, commit_run, push_branch
 from flows.host.dvc import configure, default_remote, dvc, locked_in
 from flows.host.git import RECORD
@@ -149,7 +149,7 @@ def _refusal_report(workspace: Workspace) -> list[str]:
 
 
 def complete_optional_stages(workspace: Workspace) -> None:
-    """Let the stages that the settings disable write their empty outputs, so that `dvc repro` finds nothing to do.
+    """Write the empty outputs of the stages that the settings disable, so that `dvc repro` finds nothing to do.
 
     A run that ended early stays incomplete.
 
@@ -160,9 +160,9 @@ def complete_optional_stages(workspace: Workspace) -> None:
     if not known >= {*wanted(workspace.settings)}:
         return
     for stage in OPTIONAL.keys() - known:
-        log = workspace.log(stage)
+        run_stage(stage, workspace.settings, workspace.layout)
         how = "see its log; the rest of the run is not touched by it"
-        dvc(workspace.root, workspace.project, "repro", "--single-item", stage, log=log, how=how)
+        dvc(workspace.root, workspace.project, "commit", "--force", stage, log=workspace.log(stage), how=how)
 
 
 def _push(workspace: Workspace, kept: RecordingResult) -> RecordingResult:

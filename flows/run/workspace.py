@@ -141,12 +141,11 @@ class Workspace:
         Raises:
             InputError: as `lock` and `ensure` do.
         """
-        with self.lock(wait):
+        with self.lock(wait), one_process(self.root):  # it loads DVC meanwhile
             take_over(self.project)
             repair_rwlock(self.root)
             self.ensure(fresh=fresh)
-            with one_process(self.root):
-                yield
+            yield
 
     def ensure(self, *, fresh: bool = False) -> None:
         """Make the folder, whole or not at all, or check that the one there is this run's. Call with the lock held.

@@ -5,7 +5,9 @@ The keys are the same in every run, so that the UI has their history.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
+from threading import Thread
 
 from prefect import get_run_logger
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
@@ -41,6 +43,11 @@ def publish(workspace: Workspace, candidate: str | None, reason: str = "") -> No
     _try(VERDICT, lambda: _health(workspace))
     _try(LEDGER, lambda: _ledger(workspace))
     _try(REPORT, lambda: _report(workspace, candidate, reason))
+
+
+def load_plots() -> None:
+    """Import what draws the report's plots, in a thread: it takes half a second, and the run waits for its stages."""
+    Thread(target=importlib.import_module, args=["components.report.pictures"], name="plots", daemon=True).start()
 
 
 def _try(key: str, show: Callable[[], None]) -> None:
