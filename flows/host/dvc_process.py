@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from subprocess import TimeoutExpired
 
+from components.files import os_errors
 from components.processes import Child
 from flows.host.processes import GRACE
 
@@ -43,6 +44,8 @@ class DvcProcess:
         """
         command = {"arguments": list(arguments), "folder": str(self._root), "env": dict(env), "log": str(log)}
         request = json.dumps(command).encode() + b"\n"
+        with os_errors("write", log):
+            log.parent.mkdir(parents=True, exist_ok=True)
         child = self._child
         if child is None or not child.alive or not self._send(request):
             child = self._start(log)

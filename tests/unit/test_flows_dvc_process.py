@@ -64,7 +64,7 @@ def own(root: Path, *arguments: str) -> None:
 
 def repro(root: Path, stage: str, timeout: float | None = None) -> int:
     arguments = ["repro", "--single-item", stage]
-    return run_dvc(arguments, root=root, env=environment(root), log=root / f"{stage}.log", timeout=timeout)
+    return run_dvc(arguments, root=root, env=environment(root), log=root / "logs" / f"{stage}.log", timeout=timeout)
 
 
 def of(root: Path) -> psutil.Process:
@@ -81,11 +81,11 @@ def test_one_process_runs_every_command_and_each_has_its_log_and_exit_code(root:
         process = of(root)
         assert repro(root, "second") == 0 and repro(root, "fails") != 0 and repro(root, "second") == 0
         assert of(root) == process
-        assert f"first by {process.pid}" in (root / "first.log").read_text(encoding="utf-8")
+        assert f"first by {process.pid}" in (root / "logs/first.log").read_text(encoding="utf-8")
     assert not process.is_running()
-    said = (root / "second.log").read_text(encoding="utf-8")
+    said = (root / "logs/second.log").read_text(encoding="utf-8")
     assert "> cat first.txt" in said and "didn't change" in said and "first by" not in said
-    assert "words" in (root / "fails.log").read_text(encoding="utf-8")
+    assert "words" in (root / "logs/fails.log").read_text(encoding="utf-8")
 
 
 def test_a_process_that_was_killed_is_replaced_by_the_next_command(root: Path) -> None:
