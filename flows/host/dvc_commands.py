@@ -8,6 +8,7 @@ with a line that holds the exit code. It ends when the other end, `flows.host.dv
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import socket
@@ -15,8 +16,19 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from dvc.cli import main
+from dvc.cli.parser import get_main_parser
 
 from flows.host.dvc_yaml import install
+
+LATER = ("dvc.repo.reproduce", "dvc.repo.plots", "dvc.repo.stage", "dvc.cachemgr", "dvc.rwlock", "scmrepo.git")
+"""What DVC imports at its first command."""
+
+
+def load() -> None:
+    """Import that now, while the run does something else."""
+    get_main_parser()
+    for module in LATER:
+        importlib.import_module(module)
 
 
 def serve(requests: socket.socket) -> None:
@@ -53,6 +65,7 @@ def _run(arguments: Sequence[str], env: Mapping[str, str]) -> int:
 if __name__ == "__main__":
     gc.set_threshold(100_000)  # loading DVC makes much that stays, as Prefect does: see `flows.serving.flow_run`
     install()
+    load()
     with socket.socket(fileno=int(sys.argv[1])) as requests:
         requests.set_inheritable(False)
         serve(requests)
