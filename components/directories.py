@@ -7,9 +7,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from components.files import fsync_directory, os_errors
+
+FLUSHES = 4
+"""Files that are flushed at once; the disk takes several together."""
 
 
 def _remove_torn(path: Path) -> None:
@@ -79,9 +83,13 @@ def _swap_in(staging: Path, path: Path) -> None:
 
 
 def _flush_tree(directory: Path) -> None:
-    for path in (directory, *directory.rglob("*")):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-        elif path.is_dir():
-            fsync_directory(path)
+    with ThreadPoolExecutor(FLUSHES) as pool:
+        list(pool.map(_flush, (directory, *directory.rglob("*"))))
+
+
+def _flush(path: Path) -> None:
+    if path.is_file():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    elif path.is_dir():
+        fsync_directory(path)

@@ -141,11 +141,12 @@ class Workspace:
         Raises:
             InputError: as `lock` and `ensure` do.
         """
-        with self.lock(wait), one_process(self.root):  # it loads DVC meanwhile
+        with self.lock(wait):
             take_over(self.project)
-            repair_rwlock(self.root)
-            self.ensure(fresh=fresh)
-            yield
+            with one_process(self.root):  # it loads DVC meanwhile
+                repair_rwlock(self.root)
+                self.ensure(fresh=fresh)
+                yield
 
     def ensure(self, *, fresh: bool = False) -> None:
         """Make the folder, whole or not at all, or check that the one there is this run's. Call with the lock held.
