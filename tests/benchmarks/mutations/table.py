@@ -32,7 +32,7 @@ TESTS = {
         "scheduling_checked",
         "scheduling_coverage",
     ),
-    "rewards": ("rewards_verifiers", "rewards_*"),
+    "rewards": ("rewards_verifiers", "rewards_*", "tasks_countdown"),
     "gate": ("stage_gate", "gate_*", "canaries*"),
     "health": ("health_monitor", "health_windows", "health_ladder", "health_rules", "health_ledger"),
     "registry": ("registry_approvals", "registry_deciding", "registry_record_signing", "registry_history"),
