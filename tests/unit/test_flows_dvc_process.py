@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import signal
@@ -11,10 +12,13 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import dpath
 import psutil
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from flows.host import dvc_process, dvc_yaml
 from flows.host.dvc import environment
@@ -173,6 +177,23 @@ def test_what_is_read_is_what_dvc_reads(text: str) -> None:
 
     for _ in range(2):
         assert dvc_yaml.parse(text, "file.yaml") == parse_yaml(text, "file.yaml")
+
+
+texts = st.text(" :-#'\"ab7\né✓", max_size=120)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts.filter(bool), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text("abc", min_size=1), values, max_size=3))
+def test_what_is_written_is_read_as_it_was(data: dict[str, Any]) -> None:
+    from dvc.utils.serialize import parse_yaml
+
+    written = io.StringIO()
+    dvc_yaml.dump(data, written)
+    assert parse_yaml(written.getvalue(), "file.yaml") == data
 
 
 SETTINGS = {"a": {"b": None, "c": {}, "d": [{"e": 1}], "1": 2, "x*": 3, "xy": 4}, "f": 0}
