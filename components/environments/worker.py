@@ -41,8 +41,9 @@ def config_of(source: Mapping[str, Any]) -> vf.EnvConfig:
     roles = agent_config_fields(vf.resolve_env_config(raw))
     for name, role in roles.items():
         given = dict(raw.get(name, {}))
-        if role.harness is None:
-            given.setdefault("harness", {"id": "evenkeel_chat"})
+        own = role.harness
+        if "harness" not in given and (own is None or own.id == "null"):  # ours does the same, without a download
+            given["harness"] = {**(own.model_dump(exclude_unset=True) if own else {}), "id": "evenkeel_chat"}
         given.setdefault("runtime", {"type": "subprocess"})
         given.setdefault("max_turns", role.max_turns or source["max_turns"])
         raw[name] = given

@@ -16,7 +16,7 @@ from components.learner.scoring import score_all
 from components.rewards import Scorer
 from components.rollout import Collector, build_engine
 from components.rollout.base import Sampling
-from tests.environments.conftest import Scripted, player, rubric, source
+from tests.environments.conftest import Scripted, Table, player, rubric, source
 
 SAMPLED = Sampling(n=4, max_new_tokens=30, temperature=1.0, seed=1)
 GREEDY = Sampling(n=1, max_new_tokens=60, temperature=0.0, seed=0)
@@ -168,6 +168,26 @@ def test_without_a_chat_template_turns_stand_in_lines(game):
     )
     assert own.tokenizer.decode(played[0].prompt_ids) == "0-1 (0)"
     assert own.tokenizer.decode(played[0].completions[0].token_ids) == "4<|end|>\nlower\n0<|end|>"
+
+
+def test_the_librarys_simulated_user_opens_and_ends_the_conversation_and_is_not_learned_from():
+    own = player(positions=2048)
+
+    def say(text: str) -> str:
+        """Both parts: the user wants what the task says, and is content with any answer."""
+        if "You are role-playing a USER" not in text:
+            return text.rpartition("<|user|>")[2].split()[1][::-1]
+        word = text.partition("want the ASSISTANT to do for you:")[2].split()[0]
+        return f"Reverse {word} please." if text.count("<|assistant|>") == 1 else "###DONE###"
+
+    simulated = Table(source("reversing", settings={"id": "user-sim"}), rubric("right", "alike"))
+    with simulated.process:
+        (played,) = simulated.episodes(own, Scripted(own, say)).play(simulated.prompts[:1], GREEDY)
+    opening = own.tokenizer.decode(played.prompt_ids)
+    assert opening == "<|system|>Answer with digits.<|user|>Reverse 700100 please.<|assistant|>"
+    assert own.tokenizer.decode(played.completions[0].token_ids) == "001007<|end|>"
+    assert played.completions[0].sampled in (None, (True,) * 7)
+    assert (played.verdicts[0].accuracy, played.verdicts[0].metrics["user_turns"]) == (1.0, 2.0)
 
 
 # Tools

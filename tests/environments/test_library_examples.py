@@ -102,6 +102,12 @@ def test_scratchpad_episodes_that_share_a_tool_server_read_their_own_word(play):
     assert [last(text, "tool") for text in texts] == ["alpha", "bravo", "charlie", "delta"]
 
 
+def test_kuhn_poker_trains_both_players_and_is_refused(play):
+    scores, _ = play("kuhn_poker", "payoff", lambda text: "[call]" if "[call]" in last(text, "user") else "[check]")
+    reasons = {score.unscorable for task in scores for score in task}
+    assert reasons == {"refused: 2 agents of the episode are to be trained, and one can be"}
+
+
 def test_alphabet_sort_opens_the_conversation_and_continues_it(play, tmp_path):
     names = ["AdaLovelace", "GraceHopper", "AlanTuring", "DennisRitchie", "KatherineJohnson", "EdsgerDijkstra"]
     rows(tmp_path / "kalomaze/alphabetic-arxiv-authors-it1", *({"names": names[i:] + names[:i]} for i in range(4)))
