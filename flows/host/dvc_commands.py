@@ -1,8 +1,9 @@
 """DVC's commands in one process, so that a run loads DVC once and not for every stage.
 
-``python -m flows.host.dvc_commands DESCRIPTOR`` receives a line of JSON a command on the socket, ``{"arguments": [...],
-"folder": PATH, "env": {...}, "log": PATH}``, runs it in that folder with its output appended to the log, and answers
-with a line that holds the exit code. It ends when the other end, `flows.host.dvc_process`, is closed.
+``python -m flows.host.dvc_commands DESCRIPTOR`` sends the line ``loaded`` on the socket once it can take commands. Then
+it receives a line of JSON a command, ``{"arguments": [...], "folder": PATH, "env": {...}, "log": PATH}``, runs it in
+that folder with its output appended to the log, and answers with a line that holds the exit code. It ends when the
+other end, `flows.host.dvc_process`, is closed.
 """
 
 from __future__ import annotations
@@ -68,4 +69,5 @@ if __name__ == "__main__":
     load()
     with socket.socket(fileno=int(sys.argv[1])) as requests:
         requests.set_inheritable(False)
+        requests.sendall(b"loaded\n")
         serve(requests)

@@ -21,6 +21,8 @@ CODE = Path(__file__).resolve().parents[2]
 """Where this project's own code is; a workspace may have another version of it."""
 POLL = 0.5
 """Seconds between two looks whether the process lives; its answer is taken at once."""
+LOADED = b"loaded\n"
+"""What it sends before it takes the first command."""
 _open: dict[Path, DvcProcess] = {}
 
 
@@ -30,6 +32,9 @@ class DvcProcess:
     Any exception while one runs (a signal, a cancelled flow, its time) ends the process and all that it started, as
     `flows.host.processes.run` does.
     """
+
+    _socket: socket.socket
+    _is_loaded: bool
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -47,9 +52,10 @@ class DvcProcess:
         with os_errors("write", log):
             log.parent.mkdir(parents=True, exist_ok=True)
         child = self._child
-        if child is None or not child.alive or not self._send(request):
-            child = self._start(log)
-            self._send(request)
+        if child is None or not self._loaded(child) or not self._send(request):
+            child = self._start(log)  # what it could not load is in the log then
+            if self._loaded(child):
+                self._send(request)
         until = None if timeout is None else time.monotonic() + timeout
         try:
             while child.alive:
@@ -63,6 +69,13 @@ class DvcProcess:
             self.end()
             raise
 
+    def _loaded(self, child: Child) -> bool:
+        """Whether it has loaded DVC, after waiting for that."""
+        while not self._is_loaded and child.alive:
+            if select.select([self._socket], [], [], POLL)[0]:
+                self._is_loaded = self._receive(len(LOADED)) == LOADED
+        return self._is_loaded and child.alive
+
     def _send(self, request: bytes) -> bool:
         """Whether the process was there to take it."""
         try:
@@ -71,15 +84,16 @@ class DvcProcess:
             return False
         return True
 
-    def _receive(self) -> bytes:
+    def _receive(self, count: int = 16) -> bytes:
         """Its answer; nothing where it has ended."""
         try:
-            return self._socket.recv(16)
+            return self._socket.recv(count)
         except ConnectionResetError:
             return b""
 
     def _start(self, log: Path = Path(os.devnull)) -> Child:
         self.end()
+        self._is_loaded = False
         self._socket, theirs = socket.socketpair()
         with theirs:
             number = theirs.fileno()

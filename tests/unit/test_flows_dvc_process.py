@@ -101,6 +101,13 @@ def test_a_process_that_was_killed_is_replaced_by_the_next_command(root: Path) -
         assert repro(root, "second") == 0
 
 
+def test_why_dvc_cannot_be_loaded_is_in_the_log(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "dvc.py").write_text("raise ImportError('not this one')", encoding="utf-8")
+    monkeypatch.setattr(dvc_process, "CODE", root)
+    assert repro(root, "first") == 1
+    assert "ImportError: not this one" in (root / "logs/first.log").read_text(encoding="utf-8")
+
+
 def when_it_waits(root: Path, do: Callable[[], object]) -> None:
     """Call ``do`` in a thread once the stage `waits` has begun."""
 
@@ -179,7 +186,7 @@ def test_what_is_read_is_what_dvc_reads(text: str) -> None:
         assert dvc_yaml.parse(text, "file.yaml") == parse_yaml(text, "file.yaml")
 
 
-texts = st.text(" :-#'\"ab7\né✓", max_size=120)
+texts = st.text(" :-#'\"ab7\né✓😀", max_size=120)
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts.filter(bool), inner, max_size=3),
