@@ -202,7 +202,7 @@ verifiers-examples: build/verifiers
 
 build/verifiers:
 	rm -rf $@.part && git init --quiet $@.part
-	git -C $@.part fetch --quiet --depth 1 $(VERIFIERS) $(VERIFIERS_COMMIT)
+	git -C $@.part fetch --quiet --depth 1 $(VERIFIERS) $(VERIFIERS_COMMIT) || { rm -rf $@.part; exit 1; }
 	git -C $@.part checkout --quiet FETCH_HEAD && mv $@.part $@
 
 # Environments run by the real library; four minutes, and one more with the environment of the vLLM servers.
