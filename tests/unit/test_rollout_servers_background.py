@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from components.rollout.servers.background import Background, in_a_thread
+from components.rollout.servers.background import Background, gathered, in_a_thread
 
 
 def test_a_call_in_a_thread_gives_its_result_and_its_error():
@@ -47,3 +47,25 @@ def test_a_result_that_comes_when_nobody_waits_any_more_is_dropped():
     late.set()
     thread.join(5)
     assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_cancellation_is_not_lost_where_a_call_fails_in_the_same_turn_of_the_loop(turns):
+    """`asyncio.gather` loses it at one of these moments."""
+
+    async def attempt(fault: asyncio.Future[None]) -> None:
+        await gathered([asyncio.ensure_future(one) for one in (fault, asyncio.sleep(60))])
+
+    async def run() -> None:
+        fault = asyncio.get_running_loop().create_future()
+        caller = asyncio.create_task(attempt(fault))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        fault.set_exception(ZeroDivisionError())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        cancelled = caller.cancel()
+        with pytest.raises(asyncio.CancelledError if cancelled else ZeroDivisionError):
+            await caller
+
+    asyncio.run(run())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -72,3 +72,18 @@ def in_a_thread(call: Callable[[], T]) -> asyncio.Future[T]:
 
     threading.Thread(target=work, name="in-a-thread", daemon=True).start()
     return future
+
+
+async def gathered(futures: Sequence[asyncio.Future[Any]]) -> list[Any]:
+    """The results of all, or the first error.
+
+    As `asyncio.gather`, which loses the cancellation of its caller where one of ``futures`` fails in the same turn of
+    the loop (Python 3.11): the caller handles the error and goes on, and whoever cancelled it waits for ever.
+    """
+    try:
+        return await asyncio.gather(*futures)
+    except Exception as error:
+        caller = asyncio.current_task()
+        if caller is not None and caller.cancelling():
+            raise asyncio.CancelledError from error
+        raise

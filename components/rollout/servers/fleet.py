@@ -261,7 +261,8 @@ class Fleet:
                 how="fix the servers and start the run again: it goes on from its newest checkpoint",
             )
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), min(left, PAUSE))
+            async with asyncio.timeout(min(left, PAUSE)):  # `wait_for` loses a cancellation that comes with the change
+                await self._changed.wait()
 
     def _notify(self) -> None:
         self._changed.set()

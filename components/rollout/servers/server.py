@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from components.rollout.servers.background import gathered
 from components.rollout.servers.client import ServerClient, ServerFault
 from components.rollout.servers.local import Origin
 
@@ -57,7 +58,7 @@ async def together(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """Results in order; the first error ends the others."""
     tasks = [asyncio.create_task(call) for call in calls]
     try:
-        return await asyncio.gather(*tasks)
+        return await gathered(tasks)
     finally:
         for task in tasks:
             task.cancel()

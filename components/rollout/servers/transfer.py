@@ -17,7 +17,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from components.policy.stored import SUFFIX, Stored, buckets, write_buckets
-from components.rollout.servers.background import in_a_thread
+from components.rollout.servers.background import gathered, in_a_thread
 from components.rollout.servers.client import Facts, ServerClient, ServerFault
 from components.rollout.servers.plugin.evenkeel_address import own_address
 from components.rollout.servers.vllm import VllmClient
@@ -236,7 +236,7 @@ async def both(started: Any, done: Any) -> tuple[Any, Any]:
     """
     tasks = [asyncio.ensure_future(started), asyncio.ensure_future(done)]
     try:
-        first, second = await asyncio.gather(*tasks)
+        first, second = await gathered(tasks)
     except RuntimeError as error:  # torch.distributed: the peer is gone, or the time is up
         raise ServerFault(f"its process group broke: {str(error).splitlines()[0]}") from error
     except TimeoutError as error:
