@@ -1,5 +1,7 @@
 """The process of one flow run: ``python -m flows.serving.flow_run``, started by the worker in the project's folder.
 
+With ``--standby`` it is started before there is a flow run (`flows.serving.standby`).
+
 Prefect's own engine, with four differences. It dies with its worker: an unsupervised run stops, and the next worker
 continues it. A scheduled run that starts too late is skipped. An expected failure, which is already the flow run's
 state (`flows.prefect_runtime.states`), is logged without its stack. When the server becomes unreachable while the
@@ -32,6 +34,7 @@ MOST_STARTS = 5
 PATIENCE = 300.0
 """Seconds that a server may be unreachable."""
 UNDER_WAY = ("PENDING", "RUNNING")
+COMMAND = [sys.executable, "-m", "flows.serving.flow_run"]
 
 
 def read_flow_run(flow_run: str) -> FlowRun:
@@ -86,6 +89,10 @@ def unexpected(record: logging.LogRecord) -> bool:
 
 def main() -> None:
     die_with_parent()  # the worker
+    if "--standby" in sys.argv:
+        from flows.serving.standby import become_flow_run
+
+        become_flow_run()
     gc.set_threshold(100_000)  # loading Prefect makes much that stays: to look through it took a fifth of the time
     for logger in ("prefect.engine", "prefect.flow_runs"):
         logging.getLogger(logger).addFilter(unexpected)
@@ -99,7 +106,7 @@ def main() -> None:
         if ended.code != 1 or starts >= MOST_STARTS or not is_under_way(os.environ[FLOW_RUN]):
             raise
         os.environ[STARTS] = str(starts + 1)
-        os.execv(sys.executable, [sys.executable, "-m", "flows.serving.flow_run"])
+        os.execv(COMMAND[0], COMMAND)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from components.errors import EvenkeelError, InputError
 from flows.host.git import project_root
 from flows.serving.automations import set_automations
 from flows.serving.deployments import Entry, ScheduleEntry, read_entries
+from flows.serving.flow_run import COMMAND
 from flows.serving.options import NOTIFY_VARIABLE, POOL
 
 TAG = "evenkeel"
@@ -67,7 +68,7 @@ def make_pool(client: SyncPrefectClient, project: Path) -> None:
     template = ProcessWorker.get_default_base_job_template()
     variables = template["variables"]["properties"]
     # With a command of its own the worker starts one interpreter for a run, and not three.
-    variables["command"]["default"] = shlex.join([sys.executable, "-m", "flows.serving.flow_run"])
+    variables["command"]["default"] = shlex.join(COMMAND)
     variables["working_dir"]["default"] = str(project)
     try:
         there = client.read_work_pool(POOL).base_job_template

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import FrameType
 
 from rich.console import Console
@@ -118,7 +119,7 @@ class Serving:
         command += ["--host", "127.0.0.1", "--port", str(self._options.port)]
         command += ["--log-level", "warning", "--timeout-graceful-shutdown", "3"]
         self._server_began = datetime.now(UTC)
-        self._run_part("server", command, server_environment(self._options), SERVER_GRACE)
+        self._run_part("server", command, server_environment(self._options), SERVER_GRACE, prefect_home(self._project))
         self._wait_until_ready()
 
     def _wait_until_ready(self) -> None:
@@ -131,10 +132,9 @@ class Serving:
     def _start_worker(self, pages_url: str, why: str) -> None:
         for name in reschedule(self._prefect, why, self._worker_name, self._crashed_since()):
             self._print(f"continue  {name}")
-        command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"]
-        command += ["--name", self._worker_name, "--no-create-pool-if-not-found"]
+        command = [sys.executable, "-m", "flows.serving.worker", POOL, self._worker_name]
         # No grace period: a run is killed with its worker; on SIGTERM it would set its own state to Crashed.
-        self._run_part("worker", command, worker_environment(self._options, pages_url), 0.0)
+        self._run_part("worker", command, worker_environment(self._options, pages_url), 0.0, self._project)
         self._write_service(pages_url)
 
     def _crashed_since(self) -> datetime | None:
@@ -142,7 +142,7 @@ class Serving:
         began = self._server_began
         return began if began and datetime.now(UTC) - began < CATCHING_UP else None
 
-    def _run_part(self, name: str, command: list[str], env: Mapping[str, str], grace: float) -> None:
+    def _run_part(self, name: str, command: list[str], env: Mapping[str, str], grace: float, folder: Path) -> None:
         home = prefect_home(self._project)
         with os_errors("write", home):
             home.mkdir(parents=True, exist_ok=True)
@@ -151,7 +151,7 @@ class Serving:
             return
         log = self._logs / f"{name}.log"
         log.unlink(missing_ok=True)  # of the last time
-        self._parts[name] = SupervisedProcess(name, command, env, log, home, grace)
+        self._parts[name] = SupervisedProcess(name, command, env, log, folder, grace)
 
     def _write_service(self, pages_url: str) -> None:
         parts = {name: who for name, part in self._parts.items() if (who := part.who)}

@@ -1,0 +1,98 @@
+"""A process that has loaded what every flow run needs, before there is a flow run.
+
+The worker (`flows.serving.worker`) starts ``python -m flows.serving.flow_run --standby`` and later sends it the
+environment of a flow run, a line of JSON on standard input. From then on it is the process of that flow run. Where what
+it has loaded is not what the flow run would load, because a file or a variable has changed, it replaces itself by a new
+interpreter, which takes as long as without a standby process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from components.loading import without_collection
+from flows.serving.flow_run import COMMAND, FLOW_RUN, START_WITHIN
+
+NONE_YET = "0" * 36
+"""In place of the id of the flow run, and as long."""
+NEEDED = (
+    "flows.post_training",
+    "flows.promote",
+    "flows.nightly",
+    "prefect._internal.control_listener",
+    "prefect._internal.metrics",
+    "prefect.flow_engine",
+)
+"""What Prefect's engine imports for a flow run, and the flows that run most often."""
+OF_THE_RUN = "PREFECT__"
+"""How the names of variables begin that are set for each flow run; with `START_WITHIN` they are read by the flow run
+alone."""
+
+
+def become_flow_run() -> None:
+    """Load, wait for the environment of a flow run, and take it. The process ends where the worker has ended."""
+    began = dict(os.environ)
+    load(NEEDED)
+    files = changes(loaded_files())
+    line = sys.stdin.readline()
+    if not line:
+        sys.exit(0)
+    env: dict[str, str] = json.loads(line)
+    if lasting(env) != lasting(began) or changes(files) != files:
+        os.execve(COMMAND[0], COMMAND, env)
+    show(FLOW_RUN, env[FLOW_RUN])
+    os.environ.clear()
+    os.environ.update(env)
+    del sys.modules["prefect.engine"]  # it is run as the main module
+
+
+def load(modules: Sequence[str]) -> None:
+    with without_collection():
+        for module in modules:
+            importlib.import_module(module)
+
+
+def loaded_files() -> set[str]:
+    """The files that modules were loaded from."""
+    return {file for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
+
+
+def changes(files: set[str] | Mapping[str, int]) -> dict[str, int]:
+    """When each file was changed, in nanoseconds; -1 where it is not there any more."""
+    return {file: _changed(Path(file)) for file in files}
+
+
+def _changed(file: Path) -> int:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return -1
+
+
+def lasting(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables that may have been read while modules were loaded."""
+    return {
+        name: value for name, value in variables.items() if not name.startswith(OF_THE_RUN) and name != START_WITHIN
+    }
+
+
+def show(variable: str, value: str) -> None:
+    """Let other processes see the value of a variable in this one's environment, as ``/proc/PID/environ`` has it.
+
+    They see the memory that the process was started with. Setting a variable leaves that as it is, so this must come
+    before the variable is set.
+
+    Raises:
+        ValueError: the process was started without the variable, or with a value of another length.
+    """
+    if len(os.environ.get(variable, "")) != len(value):
+        raise ValueError(f"{variable}: no place for {value!r} in the environment of this process")
+    library = ctypes.CDLL(None)
+    library.getenv.restype = ctypes.c_void_p
+    ctypes.memmove(library.getenv(variable.encode()), value.encode(), len(value))
