@@ -68,8 +68,8 @@ def slowness(shape: Shape) -> float:
 
 @cache
 def machine() -> Rate:
-    """How many times as long as on the CPU of `RATES` both probes take; half a second to measure."""
-    return Rate(*(min(probe() for _ in range(5)) / known for probe, known in zip(PROBES, PROBED, strict=True)))
+    """How many times as long as on the CPU of `RATES` both probes take; a quarter of a second to measure."""
+    return Rate(*(min(probe() for _ in range(3)) / known for probe, known in zip(PROBES, PROBED, strict=True)))
 
 
 def probe_products() -> float:

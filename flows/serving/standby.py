@@ -14,7 +14,6 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from components.loading import without_collection
 from flows.serving.flow_run import COMMAND, FLOW_RUN, START_WITHIN
@@ -25,11 +24,15 @@ NEEDED = (
     "flows.post_training",
     "flows.promote",
     "flows.nightly",
+    "prefect.flow_engine",
+    "prefect.task_engine",
     "prefect._internal.control_listener",
     "prefect._internal.metrics",
-    "prefect.flow_engine",
+    "anyio._backends._asyncio",
+    "dvc.config",
 )
-"""What Prefect's engine imports for a flow run, and the flows that run most often."""
+"""The flows that run most often, what Prefect's engine imports for them, and what they import before their first
+stage."""
 OF_THE_RUN = "PREFECT__"
 """How the names of variables begin that are set for each flow run; with `START_WITHIN` they are read by the flow run
 alone."""
@@ -49,7 +52,7 @@ def become_flow_run() -> None:
     show(FLOW_RUN, env[FLOW_RUN])
     os.environ.clear()
     os.environ.update(env)
-    del sys.modules["prefect.engine"]  # it is run as the main module
+    sys.modules.pop("prefect.engine", None)  # it is run as the main module
 
 
 def load(modules: Sequence[str]) -> None:
@@ -65,12 +68,12 @@ def loaded_files() -> set[str]:
 
 def changes(files: set[str] | Mapping[str, int]) -> dict[str, int]:
     """When each file was changed, in nanoseconds; -1 where it is not there any more."""
-    return {file: _changed(Path(file)) for file in files}
+    return {file: _changed(file) for file in files}
 
 
-def _changed(file: Path) -> int:
+def _changed(file: str) -> int:
     try:
-        return file.stat().st_mtime_ns
+        return os.stat(file).st_mtime_ns
     except OSError:
         return -1
 

@@ -42,9 +42,14 @@ class Standby:
         self._process: Process | None = None
         self._under_way = 0
 
+    @property
+    def pid(self) -> int | None:
+        """The id of the process; None where there is none."""
+        return None if self._process is None or self._process.returncode is not None else self._process.pid
+
     async def start(self) -> None:
         """Start the process, unless there is one or a flow run is under way, which needs the processor."""
-        if self._under_way or (self._process is not None and self._process.returncode is None):
+        if self._under_way or self.pid is not None:
             return
         settings = get_current_settings().to_environment_variables(exclude_unset=True)  # as for a flow run
         self._process = await anyio.open_process(
@@ -55,6 +60,12 @@ class Standby:
             cwd=self._project,
             env={**os.environ, **settings, FLOW_RUN: NONE_YET},
         )
+
+    async def end(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            await self._process.aclose()
 
     async def run_process(
         self,
@@ -82,10 +93,7 @@ class Standby:
                     **options,
                 )
             else:
-                async with process:  # killed where this is cancelled
-                    task_status.started(task_status_handler(process))
-                    await consume_process_output(process, sys.stdout, sys.stderr)
-                    await process.wait()
+                await _follow(process, task_status, task_status_handler)
         finally:
             self._under_way -= 1
         await self.start()
@@ -109,6 +117,18 @@ class Standby:
         return process
 
 
+async def _follow(process: Process, status: TaskStatus[Any], handler: Callable[[Process], Any]) -> None:
+    """Pass on what a process prints until it ends; it is killed where this is cancelled."""
+    async with process:
+        try:
+            status.started(handler(process))
+            await consume_process_output(process, sys.stdout, sys.stderr)
+            await process.wait()
+        except BaseException:
+            process.kill()
+            raise
+
+
 async def work(pool: str, name: str) -> None:
     """Take flow runs from the work pool until a signal, as ``prefect worker start`` does."""
     setup_signal_handlers_worker(os.getpid(), "the process worker", print)
@@ -122,7 +142,10 @@ async def work(pool: str, name: str) -> None:
         heartbeat_interval_seconds=int(get_current_settings().worker.heartbeat_seconds),
     )
     await standby.start()
-    await worker.start()
+    try:
+        await worker.start()
+    finally:
+        await standby.end()
 
 
 if __name__ == "__main__":
