@@ -112,7 +112,7 @@ def when_it_waits(root: Path, do: Callable[[], object]) -> None:
     """Call ``do`` in a thread once the stage `waits` has begun."""
 
     def look() -> None:
-        while not (root / "pid.txt").exists():
+        while not ((root / "pid.txt").exists() and (root / "pid.txt").read_text(encoding="utf-8")):
             time.sleep(0.05)
         do()
 
