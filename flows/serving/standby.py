@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 
 from components.loading import without_collection
@@ -40,14 +41,15 @@ alone."""
 
 def become_flow_run() -> None:
     """Load, wait for the environment of a flow run, and take it. The process ends where the worker has ended."""
-    began = dict(os.environ)
+    began, since = dict(os.environ), time.time_ns()
     load(NEEDED)
     files = changes(loaded_files())
     line = sys.stdin.readline()
     if not line:
         sys.exit(0)
     env: dict[str, str] = json.loads(line)
-    if lasting(env) != lasting(began) or changes(files) != files:
+    changed = changes(files) != files or max(files.values()) > since  # or while it was loaded
+    if changed or lasting(env) != lasting(began):
         os.execve(COMMAND[0], COMMAND, env)
     show(FLOW_RUN, env[FLOW_RUN])
     os.environ.clear()

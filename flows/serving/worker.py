@@ -64,7 +64,7 @@ class Standby:
     async def end(self) -> None:
         """End the process."""
         if self._process is not None:
-            self._process.kill()
+            _kill(self._process)
             await self._process.aclose()
 
     async def run_process(
@@ -122,11 +122,21 @@ async def _follow(process: Process, status: TaskStatus[Any], handler: Callable[[
     async with process:
         try:
             status.started(handler(process))
-            await consume_process_output(process, sys.stdout, sys.stderr)
+            try:
+                await consume_process_output(process, sys.stdout, sys.stderr)
+            except Exception:  # such as a full disk: the flow run goes on, and nothing it prints may block it
+                await consume_process_output(process)
+                await process.wait()
+                raise
             await process.wait()
         except BaseException:
-            process.kill()
+            _kill(process)
             raise
+
+
+def _kill(process: Process) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has ended
+        process.kill()
 
 
 async def work(pool: str, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -83,6 +85,11 @@ def test_the_process_becomes_that_of_the_flow_run_for_others_too(tmp_path: Path)
 def test_another_environment_than_it_loaded_in_replaces_it(tmp_path: Path, variable: str) -> None:
     with standing_by(tmp_path) as (process, env):
         assert given(process, {**env, FLOW_RUN: ID, variable: "changed"}) == "loaded again"
+
+
+def test_a_file_that_changes_while_it_is_loaded_replaces_it(tmp_path: Path) -> None:
+    with standing_by(tmp_path, "import os, time; time.sleep(0.05); os.utime(__file__)") as (process, env):
+        assert given(process, {**env, FLOW_RUN: ID}) == "loaded again"
 
 
 @pytest.mark.parametrize("change", ["os.utime(__file__, (1, 1))", "os.unlink(__file__)"])
@@ -175,6 +182,23 @@ def test_one_that_has_died_and_one_that_does_not_fit_are_not_used(command, tmp_p
         "started folder",
         "standby fits",
     ]
+
+
+def test_a_log_that_cannot_be_written_does_not_end_the_flow_run(command, tmp_path, monkeypatch) -> None:
+    def full(_: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def runs() -> None:
+        standby, status = Standby(tmp_path), Started()
+        await standby.start()
+        monkeypatch.setattr(sys, "stdout", SimpleNamespace(write=full, flush=lambda: None))
+        with pytest.raises(ExceptionGroup) as raised:
+            await run(standby, command, tmp_path, status, MARK="1")
+        assert raised.value.subgroup(OSError)
+        assert status.processes[0].returncode == 0
+        await standby.end()
+
+    asyncio.run(runs())
 
 
 def test_one_is_started_only_when_no_flow_run_is_under_way_and_a_cancelled_one_is_killed(command, tmp_path) -> None:
