@@ -7,6 +7,8 @@ PYTHON ?= python3
 INSTALLED := .venv/.installed
 # Stages run as `python -m components ...`: the environment's Python must come first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# Packages are installed without bytecode: the first process to import a module compiles it, and keeps that for all others.
+unexport PYTHONDONTWRITEBYTECODE
 # Workers of pytest: the tests are written for two cores.
 JOBS ?= 2
 

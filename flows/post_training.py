@@ -32,7 +32,9 @@ from flows.budget.estimate import begin
 from flows.budget.work import located
 from flows.governance.registry import project_store
 from flows.governance.signers import signing_key
+from flows.host.dvc_process import one_process
 from flows.host.git import project_root
+from flows.host.processes import take_over
 from flows.prefect_runtime import events
 from flows.prefect_runtime.states import completed_as, expected_failures, value
 from flows.recording import recorded
@@ -146,19 +148,21 @@ def run_workspace(workspace: Workspace, *, fresh: bool = False) -> Outcome:
     tag(workspace.run_id)
     note_flow_run(workspace.project, flow_run.get_id(), workspace.run_id)
     wait = get_run_logger().info
-    publish_estimate(workspace, begin(workspace, fresh=fresh, wait=wait))
-    with (
-        workspace.held(fresh=fresh, wait=wait),
-        executing(workspace, "post-training") as running,
-        recorded(workspace, flow_run.get_id()) as recorder,
-    ):
-        load_plots()
-        note_starter(workspace, flow_run.get_id(), deployed=bool(deployment.get_id()))
-        with tracked(workspace.settings, workspace.root):
-            outcome = run_stages(workspace, force=fresh)
-        recorder.conclude(outcome.candidate, outcome.reason)
-        publish(workspace, outcome.candidate, outcome.reason)
-        running.set_outcome(outcome.candidate, outcome.reason)
+    take_over(workspace.project)
+    with one_process(workspace.root):  # it loads DVC while the run is estimated
+        publish_estimate(workspace, begin(workspace, fresh=fresh, wait=wait))
+        with (
+            workspace.held(fresh=fresh, wait=wait),
+            executing(workspace, "post-training") as running,
+            recorded(workspace, flow_run.get_id()) as recorder,
+        ):
+            load_plots()
+            note_starter(workspace, flow_run.get_id(), deployed=bool(deployment.get_id()))
+            with tracked(workspace.settings, workspace.root):
+                outcome = run_stages(workspace, force=fresh)
+            recorder.conclude(outcome.candidate, outcome.reason)
+            publish(workspace, outcome.candidate, outcome.reason)
+            running.set_outcome(outcome.candidate, outcome.reason)
     for problem in recorder.result.problems if recorder.result else ():
         get_run_logger().warning(problem)
     events.announce(workspace, outcome)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -14,6 +15,15 @@ if TYPE_CHECKING:
 
 settings.register_profile("evenkeel", deadline=None)  # how busy the machine is, is no property of the code
 settings.load_profile("evenkeel")
+
+gc.disable()  # until the tests are collected
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay until the end: the garbage collector does not look through them again and again."""
+    gc.freeze()
+    gc.enable()
+
 
 # Before anything imports torch.
 os.environ.update(

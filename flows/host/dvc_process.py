@@ -118,7 +118,10 @@ class DvcProcess:
 
 @contextlib.contextmanager
 def one_process(root: Path) -> Iterator[None]:
-    """Inside the block one process runs all commands of `run_dvc` in ``root``."""
+    """Inside the block one process runs all commands of `run_dvc` in ``root``; inside such a block it is the same."""
+    if root in _open:
+        yield
+        return
     _open[root] = DvcProcess(root)
     try:
         yield

@@ -92,6 +92,15 @@ def test_one_process_runs_every_command_and_each_has_its_log_and_exit_code(root:
     assert "words" in (root / "logs/fails.log").read_text(encoding="utf-8")
 
 
+def test_a_block_inside_of_another_has_the_same_process_and_does_not_end_it(root: Path) -> None:
+    with one_process(root):
+        assert repro(root, "first") == 0
+        process = of(root)
+        with one_process(root):
+            assert of(root) == process
+        assert repro(root, "second") == 0 and of(root) == process
+
+
 def test_a_process_that_was_killed_is_replaced_by_the_next_command(root: Path) -> None:
     with one_process(root):
         assert repro(root, "first") == 0
