@@ -67,14 +67,13 @@ def end_all(command: subprocess.Popen[bytes], grace: float, *, group: bool) -> N
     With ``group`` its whole process group receives it at once, and nothing else.
     """
     until = time.monotonic() + grace
-    if command.poll() is None:
-        _signal(psutil.Process(), signal.SIGCONT)  # one that is stopped could not die of a polite signal
-        if group:
-            os.killpg(0, signal.SIGTERM)  # this process, which is in it, takes note of the signal and goes on
-        else:
-            command.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            command.wait(grace)
+    _signal(psutil.Process(), signal.SIGCONT)  # one that is stopped could not die of a polite signal
+    if group:
+        os.killpg(0, signal.SIGTERM)  # this process, which is in it, takes note of the signal and goes on
+    else:
+        command.terminate()  # does nothing where it has ended
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        command.wait(grace)
     signalled = _living(psutil.Process()) if group else _signal(psutil.Process(), signal.SIGTERM)
     psutil.wait_procs(signalled, timeout=max(LEFT, until - time.monotonic()))
     kill_descendants(psutil.Process())

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -64,9 +65,18 @@ def _answered(check: Callable[[Path], Check], project: Path) -> Check:
 
 def python() -> Check:
     version = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
-    if (3, 11) <= sys.version_info < (3, 14):
-        return Check("python", "ok", version)
-    return Check("python", "fail", version, "build the environment with 3.11 to 3.13, e.g. make PYTHON=python3.12")
+    if not (3, 11) <= sys.version_info < (3, 14):
+        return Check("python", "fail", version, "build the environment with 3.11 to 3.13, e.g. make PYTHON=python3.12")
+    if not keeps_bytecode():
+        finding = f"{version}, which compiles what it imports in every process: PYTHONDONTWRITEBYTECODE is set"
+        return Check("python", "warn", finding, "unset it, or compile what is installed: python -m compileall -q PACKAGES")
+    return Check("python", "ok", version)
+
+
+def keeps_bytecode(package: str = "torch") -> bool:
+    """Whether Python writes bytecode, or the installation of a large package has."""
+    found = find_spec(package)
+    return not sys.dont_write_bytecode or bool(found and found.cached and Path(found.cached).exists())
 
 
 def memory() -> Check:

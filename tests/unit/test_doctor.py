@@ -5,9 +5,12 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import py_compile
+import sys
 import threading
 from collections import namedtuple
 from collections.abc import Iterator
+from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -70,8 +73,27 @@ def test_whatever_is_not_ok_says_how_to_mend_it(project: Path, monkeypatch: pyte
 def test_python_must_be_a_supported_one(
     monkeypatch: pytest.MonkeyPatch, version: tuple[int, int, int], state: str
 ) -> None:
-    monkeypatch.setattr(doctor, "sys", SimpleNamespace(version_info=VersionInfo(*version)))
+    monkeypatch.setattr(doctor, "sys", SimpleNamespace(version_info=VersionInfo(*version), dont_write_bytecode=False))
     assert doctor.python().state == state
+
+
+@pytest.mark.parametrize(
+    ("written", "compiled", "state"), [(True, False, "ok"), (False, True, "ok"), (False, False, "warn")]
+)
+def test_a_python_that_compiles_every_module_in_every_process_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: bool, compiled: bool, state: str
+) -> None:
+    package = tmp_path / "torch"
+    package.mkdir()
+    (package / "__init__.py").write_text("", encoding="utf-8")
+    if compiled:
+        py_compile.compile(str(package / "__init__.py"))
+    found = spec_from_file_location("torch", package / "__init__.py")
+    monkeypatch.setattr(doctor, "find_spec", {"torch": found}.get)
+    monkeypatch.setattr(sys, "dont_write_bytecode", not written)
+    check = doctor.python()
+    assert check.state == state
+    assert ("PYTHONDONTWRITEBYTECODE is set" in check.finding) == (state == "warn") == bool(check.fix)
 
 
 def test_little_memory_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,12 +49,19 @@ many:
 """
 
 
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A DVC repository without stages."""
+    root = tmp_path_factory.mktemp("empty")
+    own(root, "init", "--no-scm")
+    return root
+
+
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(empty: Path, tmp_path: Path) -> Path:
     """A DVC repository with four stages."""
     root = tmp_path / "one"
-    root.mkdir()
-    own(root, "init", "--no-scm")
+    shutil.copytree(empty, root)
     (root / "dvc.yaml").write_text(PIPELINE, encoding="utf-8")
     (root / "params.yaml").write_text(PARAMS % ("word " * 40), encoding="utf-8")
     (root / "in.txt").write_text("1", encoding="utf-8")
