@@ -69,7 +69,9 @@ def python() -> Check:
         return Check("python", "fail", version, "build the environment with 3.11 to 3.13, e.g. make PYTHON=python3.12")
     if not keeps_bytecode():
         finding = f"{version}, which compiles what it imports in every process: PYTHONDONTWRITEBYTECODE is set"
-        return Check("python", "warn", finding, "unset it, or compile what is installed: python -m compileall -q PACKAGES")
+        return Check(
+            "python", "warn", finding, "unset it, or compile what is installed: python -m compileall -q PACKAGES"
+        )
     return Check("python", "ok", version)
 
 
