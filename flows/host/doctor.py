@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+import sysconfig
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
@@ -69,9 +70,8 @@ def python() -> Check:
         return Check("python", "fail", version, "build the environment with 3.11 to 3.13, e.g. make PYTHON=python3.12")
     if not keeps_bytecode():
         finding = f"{version}, which compiles what it imports in every process: PYTHONDONTWRITEBYTECODE is set"
-        return Check(
-            "python", "warn", finding, "unset it, or compile what is installed: python -m compileall -q PACKAGES"
-        )
+        fix = f"unset it, or compile what is installed: python -m compileall -q {sysconfig.get_path('purelib')}"
+        return Check("python", "warn", finding, fix)
     return Check("python", "ok", version)
 
 
