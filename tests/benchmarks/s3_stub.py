@@ -1,8 +1,9 @@
-"""A small S3 server for measuring transfers: `python -m tests.benchmarks.s3_stub FOLDER` prints its port.
+"""A small S3 server for measuring transfers: `python -m tests.benchmarks.s3_stub FOLDER RATE` prints its port.
 
 moto keeps objects in memory and reads all of one for every range, so it would be what is measured. This one keeps files
 and knows what a client of one bucket needs: objects with metadata and conditions, ranges, multipart uploads. It
-compares checksums, SHA-256 and CRC-32. In a process of its own, so that its memory and time are not the client's.
+compares checksums, SHA-256 and CRC-32. In a process of its own, so that its memory and time are not the client's. RATE
+is what all connections together carry, in bytes a second; with 0, client and server compete for the processor.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import shutil
 import socket
 import sys
 import threading
+import time
 import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,6 +26,28 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 BLOCK = 2**20
 LOCK = threading.Lock()
+
+
+class Link:
+    """Carries ``rate`` bytes a second; 0: any number."""
+
+    def __init__(self, rate: float = 0.0) -> None:
+        self._rate, self._free, self._lock = rate, 0.0, threading.Lock()
+
+    @property
+    def block(self) -> int:
+        """Bytes that are carried at a time."""
+        return BLOCK if self._rate else sys.maxsize
+
+    def carry(self, count: int) -> None:
+        """Return when these bytes have arrived."""
+        if not self._rate:
+            return
+        with self._lock:
+            now = time.monotonic()
+            self._free = max(self._free, now) + count / self._rate
+            wait = self._free - now
+        time.sleep(wait)
 
 
 class Crc32:
@@ -43,6 +67,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = 2**16
     folder: Path
+    link = Link()
     objects: ClassVar[dict[str, tuple[str, dict[str, str]]]] = {}
     """Key -> ETag and metadata. The content is a file."""
 
@@ -85,6 +110,7 @@ class Handler(BaseHTTPRequestHandler):
         sums = {name: kind() for name, kind in SUMS.items() if name in self.headers}
         with temporary.open("wb") as file:
             while left and (block := self.rfile.read(min(BLOCK, left))):
+                self.link.carry(len(block))
                 file.write(block)
                 for each in sums.values():
                     each.update(block)
@@ -163,8 +189,11 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             if self.command == "GET":
                 while start <= end and (
-                    sent := os.sendfile(self.connection.fileno(), file.fileno(), start, end - start + 1)
+                    sent := os.sendfile(
+                        self.connection.fileno(), file.fileno(), start, min(self.link.block, end - start + 1)
+                    )
                 ):
+                    self.link.carry(sent)
                     start += sent
 
     do_HEAD = do_GET
@@ -186,6 +215,7 @@ class Handler(BaseHTTPRequestHandler):
 
 def main() -> None:
     Handler.folder = Path(sys.argv[1])
+    Handler.link = Link(float(sys.argv[2]))
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     print(server.server_port, flush=True)
     server.serve_forever()

@@ -57,7 +57,8 @@ class Service:
         if "PREFECT_SERVER_API_AUTH_STRING" in extra:
             user, _, password = extra["PREFECT_SERVER_API_AUTH_STRING"].partition(":")
             self.auth = (user, password)
-        self._http = httpx.Client(auth=self.auth, timeout=30, trust_env=False)
+        # Prefect's server waits up to a minute for SQLite's lock, with all of its connections.
+        self._http = httpx.Client(auth=self.auth, timeout=90, trust_env=False)
         self._output = project / ".state" / f"serve-{time.monotonic_ns()}.txt"
         self._output.parent.mkdir(exist_ok=True)
         with self._output.open("w", encoding="utf-8") as file:

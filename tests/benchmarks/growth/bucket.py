@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.benchmarks.growth.checkpoints import made, too_large
@@ -34,10 +35,10 @@ KEYS = {
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[int]:
-    """The port of one that keeps its files in this folder."""
+def server(folder: Path, rate: float) -> Iterator[int]:
+    """The port of one that keeps its files in this folder; ``rate`` in bytes a second, or 0."""
     folder.mkdir()
-    command = [sys.executable, "-m", "tests.benchmarks.s3_stub", str(folder)]
+    command = [sys.executable, "-m", "tests.benchmarks.s3_stub", str(folder), str(rate)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield int(process.stdout.readline() if process.stdout else "")
@@ -46,14 +47,14 @@ def server(folder: Path) -> Iterator[int]:
     shutil.rmtree(folder)
 
 
-def measure(size: int, folder: Path) -> Row:
+def measure(size: int, folder: Path, rate: float = 0) -> Row:
     """Medians of three; every other time ours is first."""
     if (row := too_large(size, folder)) is not None:
         return row
-    return medians([_once(size, folder, ours_first=bool(number % 2)) for number in range(3)])
+    return medians([_once(size, folder, rate, ours_first=bool(number % 2)) for number in range(3)])
 
 
-def _once(size: int, folder: Path, ours_first: bool) -> Row:
+def _once(size: int, folder: Path, rate: float, *, ours_first: bool) -> Row:
     """Both with a connection that stands, and with nothing left to write of what was before."""
     import boto3
 
@@ -62,7 +63,7 @@ def _once(size: int, folder: Path, ours_first: bool) -> Row:
 
     os.environ.update(KEYS)
     source, plain, row = made(size, folder), folder / "plain", dict[str, float]()
-    with server(folder / "server") as port:
+    with server(folder / "server", rate) as port:
         address = f"http://127.0.0.1:{port}"
         settings = RegistrySettings(kind="s3", bucket=BUCKET, endpoint_url=address, cache=folder / "cache")
         store, client = open_store(settings), boto3.client("s3", endpoint_url=address)
@@ -102,6 +103,8 @@ SERVER = (
     "connection, and the server, which writes files on this machine; which of them it is was not investigated"
 )
 UP, DOWN = "boto3's upload_file", "boto3's download_file"
+PAIRS = (("put_s", "upload_s", UP), ("pull_s", "download_s", DOWN))
+GIGABIT = 1e9 / 8
 CURVE = Curve(
     "checkpoints", "bucket", (10, 100, 1000), 1, measure,
     (
@@ -117,5 +120,16 @@ CURVE = Curve(
         Cost("put_mb", "putting: peak memory"),
         Cost("pull_mb", "pulling: peak memory"),
     ),
-    plain_tools=(("put_s", "upload_s", UP), ("pull_s", "download_s", DOWN)),
+    plain_tools=PAIRS,
 )  # fmt: skip
+LINK = Curve(
+    "checkpoints", "bucket over 1 Gbit/s", (10, 100, 1000), 1, partial(measure, rate=GIGABIT),
+    (
+        Cost("upload_s", UP, PLAIN),
+        Cost("put_s", "put"),
+        Cost("download_s", DOWN, PLAIN),
+        Cost("pull_s", "pulled"),
+    ),
+    plain_tools=PAIRS,
+)  # fmt: skip
+"""A server that is no faster than a network between two machines, and leaves the processor to its client."""

@@ -19,6 +19,7 @@ CURVES: dict[str, Curve] = {
     "report": reports.CURVE,
     "folder": folder.CURVE,
     "bucket": bucket.CURVE,
+    "link": bucket.LINK,
     "manifests": manifests.CURVE,
     "pods": pods.CURVE,
 }
