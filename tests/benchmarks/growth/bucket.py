@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from tests.benchmarks.growth.checkpoints import made, too_large
@@ -103,8 +102,6 @@ SERVER = (
     "connection, and the server, which writes files on this machine; which of them it is was not investigated"
 )
 UP, DOWN = "boto3's upload_file", "boto3's download_file"
-PAIRS = (("put_s", "upload_s", UP), ("pull_s", "download_s", DOWN))
-GIGABIT = 1e9 / 8
 CURVE = Curve(
     "checkpoints", "bucket", (10, 100, 1000), 1, measure,
     (
@@ -120,16 +117,5 @@ CURVE = Curve(
         Cost("put_mb", "putting: peak memory"),
         Cost("pull_mb", "pulling: peak memory"),
     ),
-    plain_tools=PAIRS,
+    plain_tools=(("put_s", "upload_s", UP), ("pull_s", "download_s", DOWN)),
 )  # fmt: skip
-LINK = Curve(
-    "checkpoints", "bucket over 1 Gbit/s", (10, 100, 1000), 1, partial(measure, rate=GIGABIT),
-    (
-        Cost("upload_s", UP, PLAIN),
-        Cost("put_s", "put"),
-        Cost("download_s", DOWN, PLAIN),
-        Cost("pull_s", "pulled"),
-    ),
-    plain_tools=PAIRS,
-)  # fmt: skip
-"""A server that is no faster than a network between two machines, and leaves the processor to its client."""

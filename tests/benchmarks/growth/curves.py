@@ -19,7 +19,6 @@ CURVES: dict[str, Curve] = {
     "report": reports.CURVE,
     "folder": folder.CURVE,
     "bucket": bucket.CURVE,
-    "link": bucket.LINK,
     "manifests": manifests.CURVE,
     "pods": pods.CURVE,
 }
