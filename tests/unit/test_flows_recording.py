@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -223,12 +224,11 @@ def test_many_runs_that_end_at_once_are_all_recorded_while_git_collects_garbage(
             base = workspace.snapshot.commit
             commit_run(project, workspace.run_id, base, workspace.root, ["run.json", "out.txt"])
 
-    threads = [threading.Thread(target=record, args=[workspace]) for workspace in workspaces]
-    for thread in threads:
-        thread.start()
-    git(project, "gc", "--quiet")
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(workspaces)) as pool:
+        recording = [pool.submit(record, workspace) for workspace in workspaces]
+        git(project, "gc", "--quiet")
+        for one in recording:
+            one.result()
     git(project, "fsck", "--no-dangling")
     counts = [git(project, "rev-list", "--count", f"main..runs/{one.run_id}") for one in workspaces]
     assert counts == ["4"] * 4
