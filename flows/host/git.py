@@ -10,10 +10,11 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from components.attempts import Attempts
 from components.errors import InputError
 
 LOCATION_VARIABLES = (
@@ -37,6 +38,8 @@ RECORD = "run.json"
 NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 EVERYTHING = ("--", ".", ":!dvc.lock")
 """`dvc.lock` is written by runs: it is a result, not an input."""
+OVERTAKEN = "unable to create temporary file: No such file or directory"
+"""What Git says where `git gc` has removed an empty folder of objects that Git was about to write to."""
 LARGEST_UNTRACKED = 50 * 2**20
 """Bytes. Larger files are data; a snapshot must not copy them into Git."""
 
@@ -59,6 +62,8 @@ def git(
 ) -> str:
     """Run Git in ``directory`` and return what it printed, without the last line break.
 
+    A command that `git gc` has overtaken is run again: objects are named by their content, and no reference has moved.
+
     Args:
         extra: more variables of the environment.
         stdin: what it reads from its standard input.
@@ -68,18 +73,12 @@ def git(
         InputError: Git is missing, refused, or took too long.
     """
     env = {key: value for key, value in os.environ.items() if key not in LOCATION_VARIABLES}
+    env |= {"LC_ALL": "C", **(extra or {})}
+    attempts = Attempts(0.01, 0.1, most=5)
     try:
-        done = subprocess.run(
-            ["git", *arguments],
-            cwd=directory,
-            env={**env, "LC_ALL": "C", **(extra or {})},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            errors="surrogateescape",  # names and contents of files may be of any encoding
-            check=True,
-            timeout=timeout,
-        )
+        while (done := _run(directory, arguments, env, stdin, timeout)).returncode:
+            if OVERTAKEN not in done.stderr or not attempts.again():
+                done.check_returncode()
     except subprocess.TimeoutExpired as error:
         how = "see by hand what it waits for"
         raise InputError(f"git {_command(arguments)}: no answer in {timeout:g} s", where=directory, how=how) from error
@@ -90,6 +89,21 @@ def git(
         how = "run `evenkeel doctor`"
         raise InputError(f"git {_command(arguments)}: {said}", where=directory, how=how) from error
     return done.stdout.rstrip("\n")
+
+
+def _run(
+    directory: Path, arguments: Sequence[str], env: Mapping[str, str], stdin: str, timeout: float | None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["git", *arguments],
+        cwd=directory,
+        env=env,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",  # names and contents of files may be of any encoding
+        timeout=timeout,
+    )
 
 
 def _command(arguments: tuple[str, ...]) -> str:

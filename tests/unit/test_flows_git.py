@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,24 @@ def project(tmp_path: Path) -> Path:
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message=first")
     return root
+
+
+@pytest.mark.parametrize(("times", "runs"), [(2, True), (9, False)])
+def test_a_command_that_garbage_collection_overtook_is_run_again(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int, runs: bool
+) -> None:
+    real, tools, count = shutil.which("git"), tmp_path / "tools", tmp_path / "count"
+    tools.mkdir()
+    lines = ("#!/bin/sh", f"echo >> {count}", f'test $(wc -l < {count}) -gt {times} && exec {real} "$@"')
+    (tools / "git").write_text("\n".join([*lines, f"echo 'error: {module.OVERTAKEN}' >&2; exit 128", ""]))
+    (tools / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools), prepend=os.pathsep)
+    if runs:
+        assert git(project, "rev-parse", "--abbrev-ref", "HEAD") == "main"
+    else:
+        with pytest.raises(InputError, match="git rev-parse: error: unable to create temporary file"):
+            git(project, "rev-parse", "--abbrev-ref", "HEAD")
+    assert len(count.read_text().splitlines()) == (times + 1 if runs else 5)
 
 
 def test_a_clean_tree_is_recorded_by_its_own_commit(project: Path) -> None:
