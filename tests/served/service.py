@@ -57,7 +57,7 @@ class Service:
         if "PREFECT_SERVER_API_AUTH_STRING" in extra:
             user, _, password = extra["PREFECT_SERVER_API_AUTH_STRING"].partition(":")
             self.auth = (user, password)
-        # Prefect's server waits up to a minute for SQLite's lock, with all of its connections.
+        # Prefect's server waits up to a minute for SQLite's lock, and may not answer meanwhile.
         self._http = httpx.Client(auth=self.auth, timeout=90, trust_env=False)
         self._output = project / ".state" / f"serve-{time.monotonic_ns()}.txt"
         self._output.parent.mkdir(exist_ok=True)
