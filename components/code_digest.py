@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from pathlib import Path
 
-from components.files import dump_json, sha256_bytes, sha256_file
+from components.files import sha256_file, sha256_json
 
 
 def code_digest(root: Path = Path(__file__).parent, parts: Sequence[str] = (".",)) -> str:
@@ -25,4 +25,4 @@ def _code_digest(root: Path, parts: Sequence[str]) -> str:
     found = {path for part in parts for path in (root / part).rglob("*.py")}
     found |= {root / part for part in parts if part.endswith(".py")}
     files = {path.relative_to(root).as_posix(): sha256_file(path) for path in sorted(found)}
-    return sha256_bytes(dump_json(files).encode())
+    return sha256_json(files)

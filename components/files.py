@@ -241,6 +241,11 @@ def sha256_bytes(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def sha256_json(value: Any) -> str:
+    """Hex sha256 of a value as `dump_json` writes it."""
+    return sha256_bytes(dump_json(value).encode())
+
+
 def sha256_file(path: Path) -> str:
     """Hex sha256 of a file, read in blocks."""
     with os_errors("read", path), open_regular(path) as file:
@@ -279,7 +284,7 @@ def _utf8_name(path: Path, directory: Path) -> str:
 def sha256_tree(directory: Path) -> str:
     """Digest of a folder: sha256 over its manifest, so names and contents both count."""
     with working(f"hashing {directory.name}"):
-        return sha256_bytes(dump_json(manifest(directory)).encode())
+        return sha256_json(manifest(directory))
 
 
 def sha256_path(path: Path) -> str:

@@ -15,7 +15,7 @@ import yaml
 
 from components.config.shipped import SHIPPED
 from components.errors import InputError
-from components.files import dump_json, read_text, sha256_bytes, sha256_file, write_text
+from components.files import read_text, sha256_bytes, sha256_file, sha256_json, write_text
 
 FOLDER = "package"
 CODE = "components"
@@ -46,7 +46,7 @@ def _digest(paths: list[str]) -> str:
     top = Path(__file__).parents[1]
     found = {file for path in paths for file in ([top / path] if (top / path).is_file() else (top / path).rglob("*"))}
     files = {file for file in found if file.is_file() and "__pycache__" not in file.parts}
-    return sha256_bytes(dump_json({file.relative_to(top).as_posix(): sha256_file(file) for file in files}).encode())
+    return sha256_json({file.relative_to(top).as_posix(): sha256_file(file) for file in files})
 
 
 def own_pipeline() -> str:

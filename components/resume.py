@@ -18,7 +18,14 @@ from typing import Any, Protocol
 from components.code_digest import code_digest
 from components.directories import write_directory
 from components.errors import InputError, Stopped
-from components.files import append_line, dump_json, keep_rows, read_json, sha256_bytes, sha256_path, write_json
+from components.files import (
+    append_line,
+    keep_rows,
+    read_json,
+    sha256_json,
+    sha256_path,
+    write_json,
+)
 from components.processes.stopping import STOPPING
 from components.working import working
 
@@ -139,7 +146,7 @@ def identity(settings: Mapping[str, Any], inputs: Mapping[str, Path]) -> dict[st
 
     return {
         "device": own_device().type,
-        "settings": sha256_bytes(dump_json(settings).encode()),
+        "settings": sha256_json(settings),
         "inputs": {name: sha256_path(path) for name, path in inputs.items()},
         "code": code_digest(),
     }

@@ -10,7 +10,7 @@ from components.canaries.items import ProbeSet
 from components.canaries.loaders import read_probes
 from components.config.canaries import CanarySettings
 from components.config.load import check_digest
-from components.files import dump_json, sha256_bytes
+from components.files import sha256_json
 
 
 def probe_sets(settings: Mapping[str, CanarySettings]) -> dict[str, ProbeSet]:
@@ -29,4 +29,4 @@ def _probe_set(name: str, settings: CanarySettings) -> ProbeSet:
     if settings.generated is None:
         raise ValueError(f"probe set {name} has neither a path nor a generator")
     probes = generate(settings.generated, settings.items)
-    return ProbeSet(name, probes, sha256_bytes(dump_json([astuple(probe) for probe in probes]).encode()))
+    return ProbeSet(name, probes, sha256_json([astuple(probe) for probe in probes]))

@@ -17,7 +17,8 @@ from components.checkpoints.figures import check_figures
 from components.checkpoints.names import check_names
 from components.checkpoints.tensors import Entry, read_entries
 from components.errors import InputError
-from components.files import os_errors, read_json, sha256_tree
+from components.files import manifest, os_errors, read_json
+from components.working import working
 
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
 CODE_KEYS = frozenset({"auto_map", "custom_pipelines", "trust_remote_code"})
@@ -28,11 +29,11 @@ OWN_ATTENTION = re.compile(r"(paged\|)?\w+", re.ASCII)
 EXECUTABLE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
-def check_checkpoint(path: Path) -> str:
+def check_checkpoint(path: Path) -> dict[str, str]:
     """Refuse a checkpoint folder that is not whole or not harmless.
 
     Returns:
-        The digest over its manifest.
+        Its manifest: relative path -> sha256.
 
     Raises:
         InputError: a pickle (by name or by content), code, a kind of file that no checkpoint needs, a link, a device;
@@ -44,7 +45,8 @@ def check_checkpoint(path: Path) -> str:
     for file in files:
         check_kind(file)
     check_names([file.relative_to(path).as_posix() for file in files], path)
-    digest = sha256_tree(path)
+    with working(f"hashing {path.name}"):
+        digests = manifest(path)
     for file in files:
         check_content(file)
     _check_config(path, files)
@@ -58,10 +60,10 @@ def check_checkpoint(path: Path) -> str:
         _check_index(index, tensors)
     entries = [entry for name, found in tensors.items() if "/" not in name for entry in found.values()]
     check_figures(_object(path / "config.json"), entries, path / "config.json")
-    return digest
+    return digests
 
 
-def check_proposed(path: Path) -> str:
+def check_proposed(path: Path) -> dict[str, str]:
     """`check_checkpoint`, and no file may be executable and no folder empty.
 
     Raises:
@@ -76,7 +78,7 @@ def check_proposed(path: Path) -> str:
     return check_checkpoint(path)
 
 
-def check_stored(path: Path) -> str:
+def check_stored(path: Path) -> dict[str, str]:
     """`check_proposed`, and no file may have another name outside the folder, under which it could be changed.
 
     Raises:

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 from components.config.answers import AnswerKind
 from components.config.base import Section
 from components.config.extensions import MODULE, PythonEntry
-from components.files import dump_json, sha256_bytes
+from components.files import sha256_json
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
@@ -48,7 +48,7 @@ class VerifiersSource(PythonEntry):
     def digest(self) -> str:
         """Of everything that an episode depends on besides its task; part of every prompt, so that stages which read
         prompts depend on it."""
-        return sha256_bytes(dump_json(self.model_dump(mode="json", exclude={"rows"})).encode())
+        return sha256_json(self.model_dump(mode="json", exclude={"rows"}))
 
     @field_validator("settings")
     @classmethod

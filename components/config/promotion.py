@@ -22,7 +22,7 @@ from components.config.load import find_rules, read_mapping, read_rules
 from components.config.people import check_name, person
 from components.config.registry import RegistrySettings
 from components.errors import InputError
-from components.files import dump_json, sha256_bytes
+from components.files import sha256_json
 
 FILE = Path("configs/promotion/policy.yaml")
 HOW = "correct the lines above; the comments in configs/promotion/policy.yaml say what may stand there"
@@ -194,7 +194,7 @@ class Policy:
         A setting at its default is left out, so that a later version with more settings knows an old policy again. The
         project's own key for checkpoints is none of it: it differs from machine to machine.
         """
-        return sha256_bytes(dump_json(self.content).encode())
+        return sha256_json(self.content)
 
     @cached_property
     def content(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from components.device import own_device
 from components.errors import InputError
 from components.evaluation.results import Answered, PromptResult
 from components.evaluation.suites import PromptSuite
-from components.files import dump_json, read_text, sha256_bytes, sha256_file, write_json
+from components.files import read_text, sha256_file, sha256_json, write_json
 from components.layout import EVALUATIONS_VARIABLE, Layout
 from components.types import Prompt
 
@@ -156,4 +156,4 @@ def _version(name: str) -> str | None:
 
 
 def _digest(value: object) -> str:
-    return sha256_bytes(dump_json(value).encode())
+    return sha256_json(value)

@@ -18,7 +18,7 @@ from components.data.outside import prompts_of
 from components.data.prompts import read_prompts, subset
 from components.errors import InputError
 from components.evaluation.formats import read_problems
-from components.files import dump_json, sha256_bytes
+from components.files import sha256_json
 from components.layout import Layout
 from components.seeds import derive
 from components.tasks import TASKS, reasoning_gym
@@ -75,13 +75,13 @@ class PromptSuite:
     @property
     def prompts_sha256(self) -> str:
         """Digest of the prompts, all of their fields."""
-        return sha256_bytes(dump_json([prompt.to_dict() for prompt in self.prompts]).encode())
+        return sha256_json([prompt.to_dict() for prompt in self.prompts])
 
     @property
     def settings_sha256(self) -> str:
         """Digest of the settings that an answer depends on."""
         how = {"suite": self.name, "samples": self.samples, **substance(self.settings, ANSWER_SETTINGS)}
-        return sha256_bytes(dump_json(how).encode())
+        return sha256_json(how)
 
 
 def held_out(settings: Settings, layout: Layout) -> PromptSuite:

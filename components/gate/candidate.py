@@ -12,7 +12,7 @@ from components.config import Settings, load
 from components.config.documents import foreign
 from components.config.promotion import OfAdopted
 from components.errors import InputError
-from components.files import read_json, read_text
+from components.files import read_json, read_text, sha256_json
 from components.gate.bundle import read_omitted
 from components.gate.checks import CHECKS, OF_A_CANDIDATE
 from components.gate.evidence import Evidence, attempt, collect
@@ -60,7 +60,7 @@ def judge_candidate(
         "record": dict(candidate.gate),
     }
     tree = attempt(lambda: store.tree(candidate.digest))
-    facts["checkpoint"] = attempt(lambda: check_stored(_known(tree)))
+    facts["checkpoint"] = attempt(lambda: sha256_json(check_stored(_known(tree))))
     facts["signer"] = attempt(lambda: verify(store, candidate.digest, policy.signers))
     facts["attester"] = attempt(lambda: _attester(store, candidate, policy))
     found = attempt(lambda: _read(store, candidate, facts))

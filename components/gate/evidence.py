@@ -9,7 +9,7 @@ from typing import Any
 
 from components.checkpoints.checks import check_checkpoint
 from components.errors import InputError
-from components.files import read_json
+from components.files import read_json, sha256_json
 from components.health.records import read_records, read_verdicts
 from components.health.responses import read_ledger
 from components.layout import Layout
@@ -103,7 +103,7 @@ def collect(layout: Layout, **others: Callable[[], Any]) -> Evidence:
         "records": lambda: read_records(layout.records),
         "verdicts": lambda: read_verdicts(layout.train / "verdicts.jsonl"),
         "ledger": lambda: read_ledger(layout.ledger),
-        "checkpoint": lambda: check_checkpoint(layout.train_checkpoint),
+        "checkpoint": lambda: sha256_json(check_checkpoint(layout.train_checkpoint)),
         **others,
     }
     return Evidence({name: attempt(reader) for name, reader in readers.items()})

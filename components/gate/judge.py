@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from components.config import Settings
 from components.config.judgement import JUDGED_BY
 from components.errors import InputError
-from components.files import dump_json, sha256_bytes
+from components.files import sha256_json
 from components.gate.checks import AGAINST_CHAMPION, CHECKS, Check
 from components.gate.evidence import Evidence
 from components.types import GateCheck, GateResult
@@ -51,4 +51,4 @@ def policy_sha256(settings: Settings) -> str:
         "gate": limits,
         "health": settings.health.model_dump(mode="json", include=JUDGED_BY),
     }
-    return sha256_bytes(dump_json(policy).encode())
+    return sha256_json(policy)

@@ -16,10 +16,11 @@ from typing import Any
 from components.errors import InputError
 from components.files import dump_json, os_errors, sha256_bytes
 from components.registry.s3.bucket import BLOBS, Bucket, checksum
+from components.registry.s3.digested import Digested, digest_file
 from components.registry.s3.downloads import get_blobs
 from components.registry.s3.probe import capabilities
 from components.registry.s3.trees import check_manifest
-from components.registry.s3.uploads import Digested, digest_file, put_blobs
+from components.registry.s3.uploads import put_blobs
 
 MANIFESTS = "manifests/"
 LARGEST = 64 * 2**20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 
 from components.directories import write_directory
@@ -60,10 +61,14 @@ class Store(ABC):
         """The keys that start with ``prefix``, sorted."""
 
     @abstractmethod
-    def put_tree(self, directory: Path) -> str:
+    def put_tree(self, directory: Path, files: Mapping[str, str] | None = None) -> str:
         """Store a folder under the digest of its manifest, which is returned; storing it again does nothing.
 
         A tree is there once it is whole. What a killed call has stored of it is not stored twice.
+
+        Args:
+            files: its manifest, where that was just made: files are then compared with it while they are stored, and
+                not digested before.
 
         Raises:
             InputError: it holds symbolic links or impossible names, it changed meanwhile, or what is stored under its

@@ -9,7 +9,7 @@ from typing import Any
 
 from components.checkpoints.checks import check_proposed
 from components.errors import InputError, NoCandidate
-from components.files import dump_json, load_json
+from components.files import dump_json, load_json, sha256_json
 from components.registry.aliases import challenge
 from components.registry.attestations import attest, of_evidence
 from components.registry.base import Conflict, Store, check_digest
@@ -99,14 +99,15 @@ def propose(
             where=checkpoint,
             how="read the checks in out/gate.json and the report",
         )
-    digest = check_proposed(checkpoint)
+    files = check_proposed(checkpoint)
+    digest = sha256_json(files)
     if gate.get("checkpoint_sha256") != digest:
         raise InputError(
             "the checkpoint is not the one the gate judged", where=checkpoint, how="run the gate stage again"
         )
     check_digest(str(gate.get("policy_sha256")))
     identify(store)
-    if store.put_tree(checkpoint) != digest:
+    if store.put_tree(checkpoint, files) != digest:
         raise InputError("the checkpoint changed while it was stored", where=checkpoint, how="propose it again")
     if key is not None:
         sign(store, checkpoint, digest, key)

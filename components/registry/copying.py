@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from components.errors import InputError
-from components.files import dump_json, manifest, sha256_bytes
+from components.files import manifest, sha256_json
 
 BLOCK = 2**20
 STRETCH = 64 * BLOCK
@@ -28,7 +28,7 @@ def copy_tree(source: Path, target: Path, digest: str, *, soon: bool = True) -> 
         InputError: what was copied does not have this digest.
     """
     copied = manifest(source, lambda path: _copy(path, target / path.relative_to(source), soon))
-    if sha256_bytes(dump_json(copied).encode()) != digest:
+    if sha256_json(copied) != digest:
         raise InputError("the checkpoint changed while it was copied", where=source, how="let its writer finish")
 
 

@@ -6,14 +6,14 @@ import errno
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from components.directories import write_directory
 from components.errors import InputError
-from components.files import flushed, os_errors, sha256_bytes, sha256_tree, write_bytes
+from components.files import flushed, os_errors, sha256_bytes, sha256_json, sha256_tree, write_bytes
 from components.registry.base import LARGEST, Conflict, Store, check_digest, check_key, is_key
 from components.registry.copying import copy_tree
 
@@ -80,8 +80,8 @@ class DirectoryStore(Store):
             keys = [path.relative_to(root).as_posix() for path in below if path.is_file()]
         return sorted(key for key in keys if key.startswith(prefix) and is_key(key))
 
-    def put_tree(self, directory: Path) -> str:
-        digest = sha256_tree(directory)
+    def put_tree(self, directory: Path, files: Mapping[str, str] | None = None) -> str:
+        digest = sha256_tree(directory) if files is None else sha256_json(files)
         target = self._tree(digest)
         with self._lock():
             if target.is_dir():

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from components.config.promotion import Action
 from components.errors import InputError
-from components.files import dump_json, load_json, sha256_bytes
+from components.files import dump_json, load_json, sha256_json
 from components.registry.approvals import Approval, Question, parse_approval
 from components.registry.base import check_digest
 from components.registry.clock import parse, stamp
@@ -117,7 +117,7 @@ def gate_of(judgement: Judgement) -> dict[str, Any]:
 
 def verdict(gate: Mapping[str, Any]) -> str:
     """The sha256 of what the gate says, which statements to promote name."""
-    return sha256_bytes(dump_json(gate).encode())
+    return sha256_json(gate)
 
 
 def record_key(number: int) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from components.errors import InputError
-from components.files import dump_json, sha256_bytes
+from components.files import sha256_bytes, sha256_json
 from components.registry.base import Conflict, Store, check_digest
 
 PREFIX = "signatures/"
@@ -186,7 +186,7 @@ def _digest_of(statement: Any) -> str:
     files = {one["name"]: one["digest"] for one in predicate["resources"] if one["algorithm"] == "sha256"}
     if len(files) != len(predicate["resources"]):
         raise _Bad("it names a file twice, or counts it in another way")
-    return sha256_bytes(dump_json(files).encode())
+    return sha256_json(files)
 
 
 def _signature(checkpoint: Path, key: Path) -> bytes:

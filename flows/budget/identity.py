@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from components.config.documents import foreign
-from components.files import dump_json, sha256_bytes
+from components.files import sha256_json
 from flows.host.dvc import declared
 from flows.host.git import git
 from flows.run.workspace import Workspace
@@ -79,4 +79,4 @@ def _value(tree: Any, dotted: str) -> Any:
 
 
 def _digest(value: Any) -> str:
-    return sha256_bytes(dump_json(value).encode())[:16]
+    return sha256_json(value)[:16]

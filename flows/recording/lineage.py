@@ -19,7 +19,7 @@ from uuid import UUID
 
 from components.code_digest import code_digest
 from components.errors import InputError
-from components.files import dump_json, os_errors, read_json, sha256_bytes, sha256_tree, write_json
+from components.files import os_errors, read_json, sha256_json, sha256_tree, write_json
 from flows.host.branches import branch_of
 from flows.host.dvc import locked_in
 from flows.host.git import SNAPSHOT_IDENTITY, git, succeeds
@@ -49,7 +49,7 @@ def trace(workspace: Workspace) -> dict[str, Any]:
         "committed": committed(workspace.project, commit),
         "inputs": [{"path": one.path, "sha256": one.sha256, "kept_by": one.kept_by} for one in workspace.inputs],
         "code_sha256": code_digest(root / "components") if (root / "components").is_dir() else code_digest(),
-        "packages_sha256": sha256_bytes(dump_json({**pinned, "python": platform.python_version()}).encode()),
+        "packages_sha256": sha256_json({**pinned, "python": platform.python_version()}),
         "checkpoint_sha256": sha256_tree(workspace.layout.train_checkpoint),
         "outputs": outputs(root),
     }

@@ -17,9 +17,11 @@ PAIRS = {"put": "upload", "pull": "download"}
 """Ours, and boto3's."""
 
 
+@pytest.mark.parametrize("digested", [True, False])
 @pytest.mark.parametrize("size", [10, 100, 1000])
-def test_a_checkpoint_over_a_link(size: int, tmp_path: Path) -> None:
-    row = measure(size, tmp_path, rate=GIGABIT)
+def test_a_checkpoint_over_a_link(size: int, digested: bool, tmp_path: Path) -> None:
+    row = measure(size, tmp_path, rate=GIGABIT, digested=digested)
+    print("\ndigested before" if digested else "\nnot digested before")
     for ours, plain in PAIRS.items():
         took, other = row[f"{ours}_s"], row[f"{plain}_s"]
         print(f"{size:5} MB  {ours} {took:.2f} s  boto3's {plain} {other:.2f} s  ratio {took / other:.2f}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -76,7 +77,7 @@ class MemoryStore(Store):
     def keys(self, prefix: str) -> list[str]:
         return sorted(key for key in list(self.objects) if key.startswith(prefix))
 
-    def put_tree(self, directory: Path) -> str:
+    def put_tree(self, directory: Path, files: Mapping[str, str] | None = None) -> str:
         digest = sha256_tree(directory)
         shutil.copytree(directory, TREES / digest, dirs_exist_ok=True)
         self.trees.add(digest)

@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 from components.checkpoints.checks import check_checkpoint, check_proposed, check_stored
 from components.checkpoints.names import check_names
 from components.errors import InputError
-from components.files import sha256_tree
+from components.files import manifest
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def add(name: str, data: bytes = b"") -> Callable[[Path], object]:
 
 
 def test_a_whole_checkpoint_passes_and_gives_its_digest(checkpoint: Path) -> None:
-    assert check_checkpoint(checkpoint) == sha256_tree(checkpoint)
+    assert check_checkpoint(checkpoint) == manifest(checkpoint)
 
 
 def test_a_word_of_the_vocabulary_is_not_a_configuration_key(checkpoint: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from components.checkpoints.checks import check_stored
 from components.errors import InputError
-from components.files import read_json, sha256_bytes
+from components.files import read_json, sha256_bytes, sha256_json
 from components.registry import DirectoryStore, approvals_of, candidates, champion, find, read_history
 from components.registry.approvals import signature_holds
 from components.registry.signing import verify
@@ -66,7 +66,7 @@ def test_what_was_stated_is_read_keeps_its_bytes_and_its_signature(entry: Entry)
 
 
 def test_its_checkpoint_is_whole_and_of_a_format_that_may_be_loaded(entry: Entry) -> None:
-    assert check_stored(entry.store.tree(entry.about["champion"])) == entry.about["champion"]
+    assert sha256_json(check_stored(entry.store.tree(entry.about["champion"]))) == entry.about["champion"]
     if entry.about["evidence"]:
         entry.store.tree(entry.about["evidence"])
 

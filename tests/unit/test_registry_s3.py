@@ -20,12 +20,12 @@ import pytest
 
 from components.config.registry import RegistrySettings, TransferSettings
 from components.errors import EvenkeelError, InputError
-from components.files import dump_json, sha256_bytes, sha256_file, sha256_tree
+from components.files import dump_json, manifest, sha256_bytes, sha256_file, sha256_tree
 from components.registry import Store, Unavailable, open_store
 from components.registry.s3 import probe
 from components.registry.s3.bucket import Bucket
+from components.registry.s3.digested import digest_file
 from components.registry.s3.moving import BLOCK, Blocks
-from components.registry.s3.uploads import digest_file
 from tests.code_graph import ROOT
 from tests.s3_faults import Fault, FaultyProxy
 from tests.s3_server import BUCKET, KEYS, S3Server
@@ -281,14 +281,18 @@ CHANGES = {
 }
 
 
+@pytest.mark.parametrize("digested", ["before", "while it is sent"])
 @pytest.mark.parametrize("change", slow_but(list(CHANGES), "another content", "a part shorter"))
-def test_a_file_that_changes_while_it_is_sent_is_refused(settings, store, s3_server, prefix, proxy, source, change):
+def test_a_file_that_changes_while_it_is_sent_is_refused(
+    settings, store, s3_server, prefix, proxy, source, change, digested
+):
     proxied = open_store(settings.model_copy(update={"endpoint_url": proxy.url}))
     before, weights = sha256_tree(source), source / "weights"
+    known = None if digested == "before" else manifest(source)
     blob = f"blobs/{sha256_file(weights)}"
     proxy.faults = [Fault("500", "HEAD", blob, meanwhile=lambda: CHANGES[change](weights))]
     with pytest.raises(InputError, match="cannot read" if change == "removed" else "changed while it was stored"):
-        proxied.put_tree(source)
+        proxied.put_tree(source, known)
     assert not store.has_tree(before)
     assert blob not in names(s3_server, prefix)
 
@@ -299,7 +303,11 @@ def test_the_sums_of_a_file_are_those_of_the_parts_it_is_sent_in(tmp_path, size)
     (tmp_path / "file").write_bytes(data)
     found = digest_file(tmp_path / "file", part)
     assert (found.sha256, found.size) == (sha256_bytes(data), size)
-    assert list(found.crc32s) == [zlib.crc32(data[start : start + part]) for start in range(0, size, part)]
+    expected = [zlib.crc32(data[start : start + part]) for start in range(0, size, part)]
+    assert [found.crc32(number + 1) for number in range(len(expected))] == expected
+    found.check(len(expected))
+    with pytest.raises(InputError, match="changed"):
+        found.crc32(len(expected) + 1)
 
 
 def test_a_part_is_sent_in_blocks_that_cost_less_than_their_way():

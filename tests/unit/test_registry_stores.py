@@ -11,7 +11,7 @@ import pytest
 
 from components.config.registry import RegistrySettings
 from components.errors import InputError
-from components.files import sha256_tree
+from components.files import manifest, sha256_json, sha256_tree
 from components.registry import Conflict, Store, open_store
 from tests.code_graph import ROOT
 
@@ -101,6 +101,16 @@ def test_a_folder_is_stored_under_its_digest(store, tmp_path):
     assert store.has_tree(digest)
     assert store.put_tree(folder(tmp_path / "same")) == digest
     assert store.put_tree(folder(tmp_path / "other", "three")) != digest
+
+
+@pytest.mark.parametrize("size", [3, 9 * 2**20])
+def test_a_folder_that_is_not_what_its_manifest_says_is_not_stored(store, tmp_path, size):
+    files = manifest(folder(tmp_path / "source", "x" * size))
+    source = folder(tmp_path / "changed", "y" * size)
+    with pytest.raises(InputError, match="changed while it was"):
+        store.put_tree(source, files)
+    assert not store.has_tree(sha256_json(files))
+    assert store.put_tree(source, manifest(source)) == sha256_tree(source)
 
 
 def test_a_stored_folder_is_fetched_into_a_new_one(store, tmp_path):

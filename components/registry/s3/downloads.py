@@ -15,11 +15,9 @@ from s3transfer.manager import TransferManager
 
 from components.files import os_errors, sha256_file
 from components.registry.s3.bucket import BLOBS, Bucket
+from components.registry.s3.digested import BLOCK
 from components.registry.s3.workers import in_order
 
-BLOCK = 2**18
-"""Bytes that two things are done with in turn, while the processor's cache has them. Of a pull, a part at a time takes
-twice the time in the kernel."""
 TRIES = 2
 """Times that content with a wrong digest is read: a byte may have changed on the way."""
 
@@ -29,7 +27,7 @@ class Sink:
 
     def __init__(self, file: IO[bytes] | None) -> None:
         self._file, self.digest = file, hashlib.sha256()
-        if file:
+        if file and file.tell():  # ext4 flushes a file at its end that was ever cut to nothing, a new one too
             file.seek(0)
             file.truncate()
 

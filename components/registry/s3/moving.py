@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError
 from s3transfer.manager import TransferConfig, TransferManager
 
 from components.config.registry import TransferSettings
+from components.registry.s3.digested import Digested
 from components.registry.s3.retries import GivenUp, Retries, passing, word
 
 BLOCK = 2**17
@@ -83,27 +83,22 @@ class Blocks:
 
 
 class Summed:
-    """A client that sends the parts of files with checksums that are known before."""
+    """A client that sends the parts of files with their checksums."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self.files: dict[str, tuple[Sequence[int], Exception]] = {}
-        """Key -> CRC-32 of each part, and what is raised where there are more parts, or fewer."""
+        self.files: dict[str, Digested] = {}
+        """Key -> what is sent there."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
     def upload_part(self, *, Key: str, PartNumber: int, Body: Any, **given: Any) -> Any:
         """In a header: botocore would send a checksum after the body, which not every server understands."""
-        sums, changed = self.files[Key]
-        if PartNumber > len(sums):
-            raise changed
-        given |= {"Body": Blocks(Body), "ChecksumCRC32": checksum(sums[PartNumber - 1])}
+        given |= {"Body": Blocks(Body), "ChecksumCRC32": checksum(self.files[Key].crc32(PartNumber))}
         return self._client.upload_part(Key=Key, PartNumber=PartNumber, **given)
 
     def complete_multipart_upload(self, *, Key: str, MultipartUpload: Any, **given: Any) -> Any:
-        """Unless the file has got shorter."""
-        sums, changed = self.files[Key]
-        if len(MultipartUpload["Parts"]) < len(sums):
-            raise changed
+        """Unless the file is not the one that was digested."""
+        self.files[Key].check(len(MultipartUpload["Parts"]))
         return self._client.complete_multipart_upload(Key=Key, MultipartUpload=MultipartUpload, **given)

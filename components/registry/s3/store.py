@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from components.config.registry import RegistrySettings
@@ -50,9 +51,9 @@ class S3Store(Store):
     def keys(self, prefix: str) -> list[str]:
         return [key for key in self._objects.keys(prefix) if is_key(key)]
 
-    def put_tree(self, directory: Path) -> str:
+    def put_tree(self, directory: Path, files: Mapping[str, str] | None = None) -> str:
         found = require(self._bucket)
-        return trees.put_tree(self._bucket, directory, read_back=not found.checksums)
+        return trees.put_tree(self._bucket, directory, files or {}, read_back=not found.checksums)
 
     def has_tree(self, digest: str) -> bool:
         return trees.has_tree(self._bucket, check_digest(digest))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -14,8 +14,9 @@ from components.errors import InputError
 from components.files import dump_json, manifest, sha256_bytes
 from components.registry.base import check_digest
 from components.registry.s3.bucket import Bucket, checksum
+from components.registry.s3.digested import digest_file
 from components.registry.s3.downloads import TRIES
-from components.registry.s3.uploads import digest_file, put_blobs
+from components.registry.s3.uploads import put_blobs
 from components.registry.s3.workers import in_order
 
 TREES = "trees/"
@@ -28,13 +29,13 @@ def key_of(digest: str) -> str:
     return f"{TREES}{check_digest(digest)}.json"
 
 
-def put_tree(bucket: Bucket, directory: Path, *, read_back: bool) -> str:
-    """Store a folder, its manifest last; returns its digest. While files are sent the next ones are digested."""
+def put_tree(bucket: Bucket, directory: Path, known: Mapping[str, str], *, read_back: bool) -> str:
+    """Store a folder, its manifest last; returns its digest. While files are sent the next ones are digested, and those
+    whose digests are ``known`` themselves."""
     paths = list(manifest(directory, lambda _: "0" * 64))
     check_names(paths, directory)
-    digested = in_order(
-        partial(digest_file, part_size=bucket.transfer.part_size), [directory / path for path in paths], AHEAD
-    )
+    part_size = bucket.transfer.part_size
+    digested = in_order(lambda path: digest_file(directory / path, part_size, known.get(path)), paths, AHEAD)
     stored = put_blobs(bucket, digested, read_back=lambda _: read_back)
     files = {path: file.sha256 for path, file in zip(paths, stored, strict=True)}
     data = dump_json(files).encode()

@@ -1,67 +1,32 @@
 """Files into the bucket, as `blobs/<sha256>`.
 
 A small one goes in one request with its sha256, a large one in parts with their CRC-32, which boto3's transfer manager
-sends. Both are computed in one pass, before; the server compares what has arrived with them, and so refuses what has
-changed since. A blob appears when all its parts are there. After a process was killed, files that are there are not
-sent again; one that was cut off is, and its parts stay until a lifecycle rule removes them.
+sends. Both are computed in one pass: before, or while the parts are sent where the sha256 is known. The server compares
+what has arrived with them, and so refuses what has changed since. A blob appears when all its parts are there, and the
+file had the sha256. After a process was killed, files that are there are not sent again; one that was cut off is, and
+its parts stay until a lifecycle rule removes them.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
-from pathlib import Path
 
 from s3transfer.manager import TransferManager
-from s3transfer.utils import ChunksizeAdjuster
 
-from components.errors import EvenkeelError, InputError
+from components.errors import EvenkeelError
 from components.files import os_errors, sha256_bytes
-from components.opening import open_regular
 from components.registry.base import Unavailable
 from components.registry.s3.bucket import BLOBS, Bucket, checksum
-from components.registry.s3.downloads import BLOCK, TRIES, blob_digest
+from components.registry.s3.digested import Digested, digest_file
+from components.registry.s3.downloads import TRIES, blob_digest
 from components.registry.s3.workers import in_order
 
 SMALL = 2**16
 """Bytes that are sooner sent than looked for."""
 FRESH_STARTS = 3
 """Times that an upload is restarted because another process finished or aborted it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Digested:
-    """A file as it was when it was digested."""
-
-    path: Path
-    size: int
-    sha256: str
-    crc32s: tuple[int, ...]
-    """Of each part."""
-
-    @property
-    def changed(self) -> InputError:
-        return InputError("the checkpoint changed while it was stored", where=self.path, how="let its writer finish")
-
-
-def digest_file(path: Path, part_size: int) -> Digested:
-    """Read a file once: its digest, and the sums of the parts that it is going to be sent in."""
-    digest, crc32s, size = hashlib.sha256(), list[int](), 0
-    buffer = memoryview(bytearray(BLOCK))
-    with os_errors("read", path), open_regular(path) as file:
-        part = ChunksizeAdjuster().adjust_chunksize(part_size, os.fstat(file.fileno()).st_size)
-        while count := file.readinto(buffer[: part - size % part]):
-            if size % part == 0:
-                crc32s.append(0)
-            crc32s[-1] = zlib.crc32(buffer[:count], crc32s[-1])
-            digest.update(buffer[:count])
-            size += count
-    return Digested(path, size, digest.hexdigest(), tuple(crc32s))
 
 
 def put_blobs(bucket: Bucket, files: Iterable[Digested], read_back: Callable[[Digested], bool]) -> list[Digested]:
@@ -90,7 +55,7 @@ def put_blob(bucket: Bucket, manager: TransferManager, file: Digested, *, read_b
     With ``read_back`` it is read again, also where it was there: for a server that does not look at checksums.
 
     Raises:
-        InputError: the file has changed since it was digested, or what is stored under its digest is something else.
+        InputError: the file has not its digest, or what is stored under this is something else.
         Unavailable: with ``read_back``, what was sent has arrived damaged.
     """
     sent = _put(bucket, manager, file)
@@ -102,7 +67,7 @@ def is_stored(bucket: Bucket, file: Digested) -> bool:
     """Whether its blob is there.
 
     Raises:
-        InputError: it is, and not what its name says.
+        InputError: it is, and not what its name says; or the file has not its digest.
     """
     key = BLOBS + file.sha256
     found = bucket.call("head_object", key, otherwise={"404": None}, ChecksumMode="ENABLED")
@@ -111,6 +76,7 @@ def is_stored(bucket: Bucket, file: Digested) -> bool:
     whole = found.get("ChecksumType") != "COMPOSITE" and "-" not in found["ETag"]  # else it is one over the parts' sums
     stored = found.get("ChecksumSHA256") if whole else None
     if found["ContentLength"] != file.size or stored not in (None, checksum(bytes.fromhex(file.sha256))):
+        file.check()
         raise bucket.damaged(key)
     return True
 
@@ -139,13 +105,13 @@ def _send(bucket: Bucket, manager: TransferManager, file: Digested) -> bool:
         if sha256_bytes(data) != file.sha256:
             raise file.changed
         return bucket.run("put_object", key, lambda: _put_at_once(bucket, file, data), {"PreconditionFailed": False})
-    manager.client.files[bucket.prefix + key] = file.crc32s, file.changed
+    manager.client.files[bucket.prefix + key] = file
     start = partial(manager.upload, str(file.path), extra_args={"ChecksumAlgorithm": "CRC32"})
     try:
         with os_errors("read", file.path):
             return bucket.move("upload", key, start, dict.fromkeys(("NoSuchUpload", "InvalidPart"), False))
     except Unavailable:
-        if digest_file(file.path, bucket.transfer.part_size) != file:
+        if digest_file(file.path, bucket.transfer.part_size).sha256 != file.sha256:
             raise file.changed from None  # the server refused what does not have its checksum
         raise
 

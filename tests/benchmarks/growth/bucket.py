@@ -46,18 +46,23 @@ def server(folder: Path, rate: float) -> Iterator[int]:
     shutil.rmtree(folder)
 
 
-def measure(size: int, folder: Path, rate: float = 0) -> Row:
-    """Medians of three; every other time ours is first."""
+def measure(size: int, folder: Path, rate: float = 0, *, digested: bool = False) -> Row:
+    """Medians of three; every other time ours is first.
+
+    Args:
+        digested: whether a put is given the manifest, as when a checkpoint is proposed.
+    """
     if (row := too_large(size, folder)) is not None:
         return row
-    return medians([_once(size, folder, rate, ours_first=bool(number % 2)) for number in range(3)])
+    return medians([_once(size, folder, rate, digested, ours_first=bool(number % 2)) for number in range(3)])
 
 
-def _once(size: int, folder: Path, rate: float, *, ours_first: bool) -> Row:
+def _once(size: int, folder: Path, rate: float, digested: bool, *, ours_first: bool) -> Row:
     """Both with a connection that stands, and with nothing left to write of what was before."""
     import boto3
 
     from components.config.registry import RegistrySettings
+    from components.files import manifest
     from components.registry import open_store
 
     os.environ.update(KEYS)
@@ -72,6 +77,7 @@ def _once(size: int, folder: Path, rate: float, *, ours_first: bool) -> Row:
         client.upload_file(str(plain / "warm"), BUCKET, "warm")
         names = sorted(path.name for path in source.iterdir())
         digests: list[str] = []
+        files = manifest(source) if digested else None
 
         def timed(name: str, call: Callable[[], object]) -> None:
             os.sync()
@@ -84,7 +90,7 @@ def _once(size: int, folder: Path, rate: float, *, ours_first: bool) -> Row:
 
         def by_us() -> None:
             with peak() as putting:
-                timed("put", lambda: digests.append(store.put_tree(source)))
+                timed("put", lambda: digests.append(store.put_tree(source, files)))
             with peak() as pulling:
                 timed("pull", lambda: store.tree(digests[0]))
             timed("verify", lambda: store.tree(digests[0]))
