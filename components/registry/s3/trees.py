@@ -40,9 +40,22 @@ def put_tree(bucket: Bucket, directory: Path, known: Mapping[str, str], *, read_
     files = {path: file.sha256 for path, file in zip(paths, stored, strict=True)}
     data = dump_json(files).encode()
     digest = sha256_bytes(data)
-    if _manifest(bucket, digest) is None:
-        bucket.call("put_object", key_of(digest), Body=data, ChecksumSHA256=checksum(bytes.fromhex(digest)))
+    _put_manifest(bucket, digest, data)
     return digest
+
+
+def _put_manifest(bucket: Bucket, digest: str, data: bytes) -> None:
+    """Store a manifest unless it is there; one that is there and damaged is an error."""
+    created = bucket.call(
+        "put_object",
+        key_of(digest),
+        otherwise={"PreconditionFailed": None},
+        Body=data,
+        ChecksumSHA256=checksum(bytes.fromhex(digest)),
+        IfNoneMatch="*",
+    )
+    if created is None:
+        _manifest(bucket, digest)
 
 
 def has_tree(bucket: Bucket, digest: str) -> bool:
