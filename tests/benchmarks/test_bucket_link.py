@@ -1,4 +1,4 @@
-"""A checkpoint into a bucket and out of it, compared with plain boto3: ``pytest -s tests/benchmarks/test_bucket_link.py``.
+"""A checkpoint into a bucket and out of it, compared with plain boto3.
 
 Over a link of 1 Gbit/s the server is no faster than a network between two machines, and leaves the processor to its
 client. Without the link both share the processor.
