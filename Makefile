@@ -183,7 +183,7 @@ sinks-env: .venv-sinks/.installed
 	$(call install,.venv-sinks/bin/python,--no-deps --requirement constraints-sinks.txt)
 	touch $@
 
-# Against real trackers on this machine, slow tests included; a quarter of an hour.
+# Against real trackers on this machine, slow tests included; a few minutes.
 test-sinks: sinks-env
 	OMP_NUM_THREADS=1 .venv-sinks/bin/python -m pytest -m sinks tests/sinks
 

@@ -165,12 +165,20 @@ def _inherited(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
     return dict(below)
 
 
+AT_THE_END = (yaml.BlockEndToken, yaml.StreamEndToken)
+"""Tokens that stand after a comment."""
+
+
 def apply_override(tree: Tree, override: str) -> None:
     """Set one value in place; the right-hand side is YAML (``train.steps=20``, ``schedule={kind: uniform}``)."""
     key, separator, text = override.partition("=")
     if not separator or not all(key.split(".")):
         raise InputError(f"cannot read the override {override!r}", where="--set", how="write --set section.name=value")
-    value = read(text, f"--set {override[:SHOWN]}", how="correct the value, or quote it where it is text")
+    where = f"--set {override[:SHOWN]}"
+    value = read(text, where, how="correct the value, or quote it where it is text")
+    if comment := _comment(text):
+        what = f"YAML takes {comment!r} for a comment"
+        raise InputError(what, where=where, how="quote the text: --set 'name=\"text with # in it\"'")
     *parents, last = key.split(".")
     node = tree
     for parent in parents:
@@ -184,6 +192,13 @@ def apply_override(tree: Tree, override: str) -> None:
     node.update(kept)
     old, whole = node.get(last), not parents and last in SAME
     node[last] = merge(old, value, same=whole) if isinstance(old, dict) and isinstance(value, dict) else value
+
+
+def _comment(text: str) -> str:
+    """The comment at the end of a text in YAML, which would be lost."""
+    ends = [token.end_mark.index for token in yaml.scan(text) if not isinstance(token, AT_THE_END)]
+    rest = text[ends[-1] :].strip()
+    return rest if rest.startswith("#") else ""
 
 
 def validate(tree: Mapping[str, Any], *, where: str) -> Settings:

@@ -61,7 +61,7 @@ def tool_calls(text: str, number: int) -> tuple[str, list[dict[str, str]]]:
         try:
             call = json.loads(match[1])
             name, arguments = str(call["name"]), json.dumps(call.get("arguments", {}))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return text, []
         calls.append({"id": f"call-{number}-{len(calls)}", "name": name, "arguments": arguments})
     return (CALL.sub("", text).strip() if calls else text), calls

@@ -90,6 +90,8 @@ class Players:
                 row = own.hear(one)
             except Rewritten as error:
                 self.refused[one["episode"]] = f"refused: {error}"
+                if not own.said:  # it has no tokens
+                    del self._conversations[key]
                 replies[place] = {"refused": str(error)}
                 continue
             if row.room:
@@ -105,6 +107,8 @@ class Players:
 
     def _turns(self, rows: Sequence[Row]) -> list[Completion]:
         """What the policy writes next in every row."""
+        if not rows:
+            return []
         n = self._sampling.n
         groups = [rows[i : i + n] for i in range(0, len(rows), n)]
         fresh = not self._exchanges and all(not row.ids for row in rows)

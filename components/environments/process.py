@@ -100,6 +100,7 @@ class EnvironmentProcess:
                 kill_descendants(psutil.Process(worker.pid))
         worker.kill()
         if self._home is not None:
+            _kill_those_with_home(self._home.name)
             self._home.cleanup()
 
     def _request(self, message: Any, seconds: float) -> Message:
@@ -148,3 +149,12 @@ class EnvironmentProcess:
             env={"HOME": self._home.name, "PATH": os.environ.get("PATH", os.defpath)},
         )
         return self._worker
+
+
+def _kill_those_with_home(home: str) -> None:
+    """End what the library has started in sessions of its own: once its parent has died, only its environment shows
+    whose it was."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get("HOME") == home:
+                process.kill()

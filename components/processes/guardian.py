@@ -45,12 +45,20 @@ def guard(command: Sequence[str], grace: float, *, group: bool) -> int:
     except OSError as error:
         print(f"cannot start {command[0]}: {error.strerror}", file=sys.stderr)
         return 127
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # the other end has to notice when the command closes what it inherited
+    _close_inherited()  # the other end has to notice when the command closes what it inherited
     while child.poll() is None and not received and os.getppid() == run and not _run_closed_stdin():
         pass
     end_all(child, grace, group=group)
     code = child.wait()
     return 128 - code if code < 0 else code
+
+
+def _close_inherited() -> None:
+    """Close what is open but the standard streams; to try all possible numbers can take minutes."""
+    for name in os.listdir("/dev/fd"):
+        if int(name) > 2:
+            with contextlib.suppress(OSError):  # that of the listing itself
+                os.close(int(name))
 
 
 def _run_closed_stdin() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import select
 import socket
@@ -51,30 +52,37 @@ class DvcProcess:
         request = json.dumps(command).encode() + b"\n"
         with os_errors("write", log):
             log.parent.mkdir(parents=True, exist_ok=True)
-        child = self._child
-        if child is None or not self._loaded(child) or not self._send(request):
-            child = self._start(log)  # what it could not load is in the log then
-            if self._loaded(child):
-                self._send(request)
-        until = None if timeout is None else time.monotonic() + timeout
+        until = math.inf if timeout is None else time.monotonic() + timeout
         try:
-            while child.alive:
-                if until is not None and time.monotonic() > until:
-                    raise TimeoutExpired("dvc", timeout or 0.0)
-                if select.select([self._socket], [], [], POLL)[0]:
-                    answer = self._receive()
-                    return int(answer) if answer else child.wait()
-            return child.wait()
+            child = self._child
+            if child is None or not self._loaded(child, until) or not self._send(request):
+                child = self._start(log)  # what it could not load is in the log then
+                if self._loaded(child, until):
+                    self._send(request)
+            answer = self._answer(child, until)
+            return int(answer) if answer else child.wait()
         except BaseException:
             self.end()
             raise
 
-    def _loaded(self, child: Child) -> bool:
+    def _loaded(self, child: Child, until: float) -> bool:
         """Whether it has loaded DVC, after waiting for that."""
-        while not self._is_loaded and child.alive:
-            if select.select([self._socket], [], [], POLL)[0]:
-                self._is_loaded = self._receive(len(LOADED)) == LOADED
+        if not self._is_loaded:
+            self._is_loaded = self._answer(child, until, len(LOADED)) == LOADED
         return self._is_loaded and child.alive
+
+    def _answer(self, child: Child, until: float, count: int = 16) -> bytes:
+        """What it sends next; nothing where it has ended.
+
+        Raises:
+            TimeoutExpired: it sent nothing ``until`` then.
+        """
+        while child.alive:
+            if time.monotonic() > until:
+                raise TimeoutExpired("dvc", until)
+            if select.select([self._socket], [], [], POLL)[0]:
+                return self._receive(count)
+        return b""
 
     def _send(self, request: bytes) -> bool:
         """Whether the process was there to take it."""
@@ -84,7 +92,7 @@ class DvcProcess:
             return False
         return True
 
-    def _receive(self, count: int = 16) -> bytes:
+    def _receive(self, count: int) -> bytes:
         """Its answer; nothing where it has ended."""
         try:
             return self._socket.recv(count)

@@ -7,10 +7,11 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import httpx
@@ -87,7 +88,21 @@ def _begin_server() -> None:
     settings = get_current_settings()
     if settings.api.url is None and settings.server.ephemeral.enabled:
         seconds = settings.server.ephemeral.startup_timeout_seconds
-        _temporary = ThreadPoolExecutor(1).submit(_start_temporary_server, settings.home, seconds)
+        _temporary = _in_background(lambda: _start_temporary_server(settings.home, seconds))
+
+
+def _in_background(call: Callable[[], str]) -> Future[str]:
+    """What a thread makes of it. A process that is interrupted meanwhile does not wait for the thread to end."""
+    future: Future[str] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=run, name="temporary server", daemon=True).start()
+    return future
 
 
 def start_server() -> None:

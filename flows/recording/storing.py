@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import Field
 
 from components.config.base import Section
-from components.errors import CorrectableError, EvenkeelError
+from components.errors import CorrectableError, EvenkeelError, InputError
 from components.files import read_json, read_text, write_json, write_text
 from components.stages import OPTIONAL, run_stage, wanted
 from flows.host.branches import branch_of, commit_run, push_branch
@@ -160,9 +160,23 @@ def complete_optional_stages(workspace: Workspace) -> None:
     if not known >= {*wanted(workspace.settings)}:
         return
     for stage in OPTIONAL.keys() - known:
-        run_stage(stage, workspace.settings, workspace.layout)
+        _write_empty(stage, workspace)
         how = "see its log; the rest of the run is not touched by it"
         dvc(workspace.root, workspace.project, "commit", "--force", stage, log=workspace.log(stage), how=how)
+
+
+def _write_empty(stage: str, workspace: Workspace) -> None:
+    """Execute a stage that the settings disable, in this process: one of its own would take seconds.
+
+    Raises:
+        InputError: it failed, for whatever reason: its code may have been edited while the run went on.
+    """
+    try:
+        run_stage(stage, workspace.settings, workspace.layout)
+    except Exception as error:
+        what = f"the empty outputs of stage {stage} could not be written: {type(error).__name__}: {error}"
+        how = f"undo what was edited in components/stages/{stage}.py, and repeat the command"
+        raise InputError(what, where=workspace.root, how=how) from error
 
 
 def _push(workspace: Workspace, kept: RecordingResult) -> RecordingResult:

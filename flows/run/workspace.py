@@ -33,7 +33,12 @@ from flows.host.locks import Lock, lock_file
 from flows.host.processes import take_over
 from flows.run.inputs import Input, place_inputs, resolve_inputs
 
-WRITTEN_BY_RUNS = ("--untracked-files=all", "--", ".", ":!params.yaml", ":!dvc.lock", ":!run.json")
+WRITTEN = ("params.yaml", "dvc.lock", "run.json")
+WRITTEN_BY_RUNS = (
+    *("--untracked-files=all", "--", "."),
+    *(f":!{name}" for name in WRITTEN),
+    *(f":!.{name}.*" for name in WRITTEN),  # temporary files, where the process that wrote one was killed
+)
 POLL, REMIND_SECONDS = 0.5, 30.0
 """Seconds between two looks at a lock that is held, and between two words about it."""
 

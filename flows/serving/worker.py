@@ -96,7 +96,10 @@ class Standby:
                 await _follow(process, task_status, task_status_handler)
         finally:
             self._under_way -= 1
-        await self.start()
+        try:
+            await self.start()
+        except OSError as error:  # the flow run that has ended is not to fail for that
+            print(f"no process stands by for the next flow run: {error}", file=sys.stderr)
         return process
 
     def _fits(self, command: list[str], cwd: Path, stream_output: bool, options: Mapping[str, Any]) -> bool:

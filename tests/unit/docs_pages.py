@@ -65,7 +65,7 @@ def anchors(text: str) -> set[str]:
 def calls(text: str) -> Iterator[list[str]]:
     """Every call of `evenkeel` in the page, as words without the first."""
     for line in lines(text):
-        for call in CALL.findall(line.partition("#")[0]):
+        for call in CALL.findall(re.split(r"\s#\s", line)[0]):
             yield shlex.split(call.replace("'", '"') if call.count("'") % 2 else call)
 
 

@@ -285,6 +285,21 @@ def test_one_value_of_any_section_can_be_set_without_naming_its_kind(configs, ov
     assert read(overridden(configs, override))
 
 
+@pytest.mark.parametrize(
+    "override", ["policy.instruction=End with #### and the number.", "train.steps=8 # few", "name={a: 1} #"]
+)
+def test_a_comment_in_an_override_is_refused_because_it_would_be_lost(override):
+    with pytest.raises(InputError, match=r"YAML takes '#.*for a comment"):
+        apply_override({}, override)
+
+
+@pytest.mark.parametrize("override", ["name='a # b'", "name=a#b", 'name="#"', "name={a: '# b'}", "name=a: '#'"])
+def test_a_number_sign_inside_of_a_value_is_kept(override):
+    tree = {}
+    apply_override(tree, override)
+    assert "#" in str(tree["name"])
+
+
 @pytest.mark.parametrize("override", ["schedule.kind=uniform", "schedule={kind: uniform}"])
 def test_another_kind_starts_afresh_instead_of_inheriting_foreign_keys(configs, override):
     ads = {"kind": "ads", "window": 2, "active": 2}

@@ -15,7 +15,7 @@ from components.config.objective import ObjectiveSettings
 from components.config.shipped import PROJECT_CONFIGS, packaged
 from tests.code_graph import ROOT
 
-EXAMPLES = re.compile(r"(^|[/_])(mine|test_blank)\.(py|yaml)$")
+EXAMPLES = re.compile(r"(^|[/_])(mine|mine-cluster|test_blank)\.(py|yaml)$")
 """Files that a page has its reader write."""
 FOREIGN = {"--enable-lora", "--no-enable-chunked-prefill"}
 """Options of other programs."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from factories import TINY, settings
 
@@ -14,12 +16,13 @@ from components.config.environments import EnvironmentVerifier, VerifiersSource
 from components.environments import process as processes
 from components.environments.conversation import Rewritten, further_ids, opening_ids, tool_calls
 from components.environments.episodes import verdict
-from components.environments.players import Conversation
+from components.environments.players import Conversation, Players
 from components.environments.process import EnvironmentProcess
 from components.environments.table import Table
 from components.errors import InputError
 from components.policy import Policy
 from components.policy.tiny import build_model, build_tokenizer
+from components.rollout.base import Sampling
 from components.types import Completion
 
 SOURCE = {"kind": "verifiers", "target": "tests.environments.higher_lower", "rows": 10}
@@ -126,7 +129,8 @@ def test_tool_calls_are_read_as_hermes_and_qwen_write_them() -> None:
         "so",
         [{"id": f"call-3-{i}", "name": "add", "arguments": '{"a": 1}'} for i in range(2)],
     )
-    for broken in ("<tool_call>{</tool_call>", '<tool_call>{"arguments": 1}</tool_call>', "<tool_call>"):
+    deep = f'<tool_call>{{"name": "add", "arguments": {"[" * 100_000}</tool_call>'
+    for broken in (deep, "<tool_call>{</tool_call>", '<tool_call>{"arguments": 1}</tool_call>', "<tool_call>"):
         assert tool_calls(broken, 0) == (broken, [])
 
 
@@ -198,6 +202,51 @@ def test_a_process_that_does_not_start_is_an_error_that_says_why(
         pytest.raises(Exception, match="there is no such environment"),
     ):
         process.tasks(1)
+
+
+LEAVES_A_SERVER = """
+import json, os, signal, subprocess, sys
+print(json.dumps({"ready": True}), flush=True)
+server = subprocess.Popen(["sleep", "600"], start_new_session=True, stdout=subprocess.DEVNULL)
+with open(sys.argv[0] + ".pid", "w") as file:
+    file.write(str(server.pid))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_process_that_has_died_had_started_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with run_by(tmp_path, LEAVES_A_SERVER, monkeypatch) as process:
+        (found,) = process.play([{}], lambda requests: [])
+    assert found["unscorable"].startswith("crash")
+    server = int((tmp_path / "fake.py.pid").read_text())
+    until = time.monotonic() + 10
+    while psutil.pid_exists(server) and psutil.Process(server).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+# The policy's side
+
+IMAGE = [{"type": "image_url", "image_url": {"url": "data:,"}}]
+
+
+def test_an_opening_that_is_more_than_text_is_refused_and_the_others_are_answered() -> None:
+    class Fixed:
+        def generate(self, prompts: list[Any], sampling: Sampling) -> list[list[Completion]]:
+            assert prompts
+            return [[Completion(MICRO.encode_answer("7"), (-1.0,) * 2, "stop", "7")] * sampling.n for _ in prompts]
+
+    players = Players(MICRO, Fixed(), Sampling(n=1, max_new_tokens=8, temperature=1.0, seed=0))  # type: ignore[arg-type]
+    contents: list[Any] = [IMAGE, "1"]
+    requests = [
+        {"episode": i, "session": "a", "messages": [{"role": "user", "content": content}], "tools": []}
+        for i, content in enumerate(contents)
+    ]
+    assert "refused" in players.answer(requests[:1])[0]
+    refused, answered = players.answer(requests)
+    assert "refused" in refused and answered["text"] == "7"
+    assert players.conversation(0, None) is None and players.conversation(1, "a") is not None
+    assert players.refused[0].startswith("refused: a message holds more than text")
 
 
 # Settings

@@ -161,6 +161,15 @@ def test_a_command_without_time_left_ends_and_the_next_one_works(root: Path) -> 
         assert repro(root, "first") == 0
 
 
+def test_the_time_of_a_command_includes_that_of_loading(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "dvc.py").write_text("import time; time.sleep(60)", encoding="utf-8")
+    monkeypatch.setattr(dvc_process, "CODE", root)
+    began = time.monotonic()
+    with pytest.raises(subprocess.TimeoutExpired):
+        repro(root, "first", timeout=0.1)
+    assert time.monotonic() - began < 30
+
+
 def test_a_command_sees_the_environment_of_its_call(root: Path) -> None:
     (root / "dvc.yaml").write_text('stages: {says: {cmd: "echo says $SAYS $PYTHONPATH."}}', encoding="utf-8")
     log = root / "says.log"

@@ -118,6 +118,16 @@ def test_what_a_run_wrote_is_kept_when_it_goes_on(project: Path) -> None:
     assert (workspace.root / "dvc.lock").exists()
 
 
+def test_what_a_process_that_was_killed_was_writing_is_no_edit(project: Path) -> None:
+    workspace = ready(project)
+    for name in ("dvc.lock", "params.yaml", "run.json"):
+        (workspace.root / f".{name}.a1b2c3d4").write_text("", encoding="utf-8")
+    ready(project)
+    (workspace.root / ".another.a1b2c3d4").write_text("", encoding="utf-8")
+    with pytest.raises(InputError, match="another"):
+        ready(project)
+
+
 def test_fresh_starts_from_an_empty_workspace(project: Path) -> None:
     workspace = ready(project)
     (workspace.root / "dvc.lock").write_text("schema: '2.0'\n", encoding="utf-8")

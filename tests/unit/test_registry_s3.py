@@ -277,12 +277,13 @@ CHANGES = {
     "longer": partial(written_at, 12 * 2**20),
     "a part longer": partial(written_at, 15 * 2**20),
     "a part shorter": lambda path: os.truncate(path, 10 * 2**20),
+    "shorter than a part": lambda path: os.truncate(path, 3),
     "removed": Path.unlink,
 }
 
 
 @pytest.mark.parametrize("digested", ["before", "while it is sent"])
-@pytest.mark.parametrize("change", slow_but(list(CHANGES), "another content", "a part shorter"))
+@pytest.mark.parametrize("change", slow_but(list(CHANGES), "another content", "a part shorter", "shorter than a part"))
 def test_a_file_that_changes_while_it_is_sent_is_refused(
     settings, store, s3_server, prefix, proxy, source, change, digested
 ):

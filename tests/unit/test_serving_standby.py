@@ -201,6 +201,23 @@ def test_a_log_that_cannot_be_written_does_not_end_the_flow_run(command, tmp_pat
     asyncio.run(runs())
 
 
+def test_a_flow_run_does_not_fail_because_no_other_process_can_be_started(
+    command, tmp_path, monkeypatch, capfd
+) -> None:
+    async def fails(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    async def runs() -> None:
+        standby, status = Standby(tmp_path), Started()
+        await standby.start()
+        monkeypatch.setattr(worker.anyio, "open_process", fails)
+        assert await run(standby, command, tmp_path, status, MARK="1") == 0
+        assert standby.pid is None
+
+    asyncio.run(runs())
+    assert "no process stands by for the next flow run" in capfd.readouterr().err
+
+
 def test_one_is_started_only_when_no_flow_run_is_under_way_and_a_cancelled_one_is_killed(command, tmp_path) -> None:
     async def runs() -> None:
         standby, status = Standby(tmp_path), Started()

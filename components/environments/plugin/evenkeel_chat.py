@@ -92,7 +92,7 @@ async def called(function: dict[str, str], dispatch: dict[str, Any], connections
         return f"error: there is no tool {name!r}"
     try:
         arguments = json.loads(function["arguments"])
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return f"error: the arguments are not JSON: {error}"
     if not isinstance(arguments, dict):
         return "error: the arguments are no JSON object"

@@ -12,7 +12,7 @@ from typing import Any
 from components.checkpoints.names import check_names
 from components.errors import InputError
 from components.files import dump_json, manifest, sha256_bytes
-from components.registry.base import check_digest
+from components.registry.base import Unavailable, check_digest
 from components.registry.s3.bucket import Bucket, checksum
 from components.registry.s3.digested import digest_file
 from components.registry.s3.downloads import TRIES
@@ -46,16 +46,22 @@ def put_tree(bucket: Bucket, directory: Path, known: Mapping[str, str], *, read_
 
 def _put_manifest(bucket: Bucket, digest: str, data: bytes) -> None:
     """Store a manifest unless it is there; one that is there and damaged is an error."""
-    created = bucket.call(
-        "put_object",
-        key_of(digest),
-        otherwise={"PreconditionFailed": None},
-        Body=data,
-        ChecksumSHA256=checksum(bytes.fromhex(digest)),
-        IfNoneMatch="*",
+    for _ in range(TRIES):
+        created = bucket.call(
+            "put_object",
+            key_of(digest),
+            otherwise={"PreconditionFailed": None},
+            Body=data,
+            ChecksumSHA256=checksum(bytes.fromhex(digest)),
+            IfNoneMatch="*",
+        )
+        if created is not None or _manifest(bucket, digest) is not None:
+            return
+    raise Unavailable(
+        "the manifest is there, and then is not",
+        where=bucket.where(key_of(digest)),
+        how="see what removes it, and try again",
     )
-    if created is None:
-        _manifest(bucket, digest)
 
 
 def has_tree(bucket: Bucket, digest: str) -> bool:
