@@ -193,7 +193,7 @@ class Response:
     """An entry of a run's ledger: what was seen, and what was done about it.
 
     ``asked`` is the level that the rule requested, ``level`` what was done: a budget that is used up makes the ladder
-    go further, and of several rules that speak at once only the gravest is acted upon. ``back_to`` is the step of the
+    go further, and of several rules that fire at once only the gravest is acted upon. ``back_to`` is the step of the
     log whose state the run went back to. ``part`` is what of the run is to blame, ``found`` what a diagnosis found, and
     ``undoes`` the number of the response that this one takes back.
     """

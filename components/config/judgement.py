@@ -42,7 +42,7 @@ class RuleSettings(Section):
     unless: str = Field("", description="The exception: where this holds as well, the rule does not.")
     streak: int = Field(1, ge=1, description="Consecutive steps on which it must hold.")
     cooldown: int = Field(
-        0, ge=0, description="Steps of silence after it has spoken; if it still holds then, it speaks again. 0: once."
+        0, ge=0, description="Steps of silence after it has fired; if it still holds then, it fires again. 0: once."
     )
     level: Literal["warn", "intervene", "rollback", "stop"] = Field(
         "warn",

@@ -34,7 +34,7 @@ class InProcess:
         folder: where to write; None writes nothing.
         rules: a file of rules, or rules; `configs/health/logs.yaml` when None.
         names: a mapping file of the trainer's metrics to our signals; that of ``trainer`` when None.
-        stop: end the training when a rule of level rollback or stop speaks.
+        stop: end the training when a rule of level rollback or stop fires.
         say: gets every line that is to be printed.
 
     Raises:

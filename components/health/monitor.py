@@ -27,12 +27,12 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 
 @dataclass
 class Streak:
-    """How long a rule has held: ``length`` steps in a row; ``clean`` is the last step before its evidence, ``spoke``
-    the step at which it last spoke, and ``said`` whether that was of this streak."""
+    """How long a rule has held: ``length`` steps in a row; ``clean`` is the last step before its evidence, ``fired``
+    the step at which it last fired, and ``said`` whether that was of this streak."""
 
     length: int = 0
     clean: int = -1
-    spoke: int | None = None
+    fired: int | None = None
     said: bool = False
 
 
@@ -41,7 +41,7 @@ class Monitor:
 
     A rule breaches in a step when its condition holds and its exception does not, or when a signal of its condition is
     not finite in that step. A step in which something it reads does not exist counts neither way. When the breaches of
-    consecutive steps reach the rule's streak the rule speaks once. It can speak again after a step on which it did not
+    consecutive steps reach the rule's streak the rule fires once. It can fire again after a step on which it did not
     hold, and, where it has a cool-down, whenever it still holds that many steps later; never within its cool-down.
 
     Raises:
@@ -102,13 +102,13 @@ class Monitor:
         streak.length += 1
         if streak.length < rule.settings.streak or not self._may_speak(rule, streak):
             return None
-        streak.spoke, streak.said = self._step, True
+        streak.fired, streak.said = self._step, True
         evidence = {name: [value for _, value in self._histories[name].latest] for name in rule.signals}
         return Verdict(rule.name, rule.settings.level, self._step, self._reason(rule), evidence, streak.clean)
 
     def _may_speak(self, rule: Rule, streak: Streak) -> bool:
         cooldown = rule.settings.cooldown
-        rested = streak.spoke is None or self._step - streak.spoke >= cooldown
+        rested = streak.fired is None or self._step - streak.fired >= cooldown
         return rested and (not streak.said or cooldown > 0)
 
     def _broken(self, rule: Rule) -> list[str]:
@@ -169,7 +169,7 @@ class Monitor:
         return self._steps[-1 - count] if len(self._steps) > count else -1
 
     def _freeze_baselines(self) -> None:
-        """Baselines are made of the first healthy steps: those on which no acting rule holds that has just spoken.
+        """Baselines are made of the first healthy steps: those on which no acting rule holds that has just fired.
 
         One that has been holding for long does not count: what is so from the start on is how this run is, and without
         a baseline the other rules would never be able to judge it.
@@ -185,7 +185,7 @@ class Monitor:
         streak = self._streaks[rule.name]
         if rule.settings.level == "warn" or not streak.length:
             return False
-        return streak.spoke is None or self._step - streak.spoke < PATIENCE
+        return streak.fired is None or self._step - streak.fired < PATIENCE
 
     def metrics(self) -> dict[str, float]:
         """Steps for which each rule has held, up to now; 0 is healthy."""
@@ -208,11 +208,11 @@ class Monitor:
             self._histories[name] = History(old.reach, old.opening)
 
     def go_back(self, state: Mapping[str, Any]) -> None:
-        """Take an earlier state over, but not forget who has spoken: a cool-down outlasts a roll-back."""
-        spoke = {name: streak.spoke for name, streak in self._streaks.items()}
+        """Take over an earlier state, but keep when each rule last fired: a cool-down outlasts a roll-back."""
+        fired = {name: streak.fired for name, streak in self._streaks.items()}
         self.load_state_dict(state)
         for name, streak in self._streaks.items():
-            streak.spoke = spoke[name]
+            streak.fired = fired[name]
 
     def latest(self, rule: str) -> dict[str, float | None]:
         """The latest value of every signal of a rule."""

@@ -9,21 +9,21 @@ from components.health.monitor import Monitor
 from components.types import StepRecord, Verdict
 
 REST = 50
-"""Logged steps in a row in which a rule has not held, after which it may speak again."""
+"""Logged steps in a row in which a rule has not held, after which it may fire again."""
 
 
 class OtherRun:
-    """A monitor whose rules speak once: a condition that comes and goes is one verdict. Rules that have ``spoken``
+    """A monitor whose rules fire once: a condition that comes and goes is one verdict. Rules that have ``fired``
     before the first step have their rest to come.
 
     Raises:
         InputError: a rule is malformed.
     """
 
-    def __init__(self, rules: Mapping[str, RuleSettings], spoken: Iterable[str] = ()) -> None:
+    def __init__(self, rules: Mapping[str, RuleSettings], fired: Iterable[str] = ()) -> None:
         self._monitor = Monitor(rules)
         self._seen = 0
-        self._held = dict.fromkeys(spoken, 0)  # by rule that has spoken: the last step, counted, on which it held
+        self._held = dict.fromkeys(fired, 0)  # by rule that has fired: the last step, counted, on which it held
 
     def observe(self, record: StepRecord) -> list[Verdict]:
         """Take one step in and return what is new.
@@ -34,10 +34,8 @@ class OtherRun:
         verdicts = self._monitor.observe(record)
         self._seen += 1
         new = [one for one in verdicts if self._seen - self._held.get(one.rule, -REST) > REST]
-        spoken = self._held.keys() | {one.rule for one in verdicts}
-        self._held |= {
-            rule: self._seen for rule, length in self._monitor.metrics().items() if length and rule in spoken
-        }
+        fired = self._held.keys() | {one.rule for one in verdicts}
+        self._held |= {rule: self._seen for rule, length in self._monitor.metrics().items() if length and rule in fired}
         return new
 
 

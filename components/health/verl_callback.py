@@ -23,7 +23,7 @@ BACKEND = "evenkeel"
 
 
 class GraveVerdict(EvenkeelError):
-    """A rule of level rollback or stop spoke, and the training was to stop then."""
+    """A rule of level rollback or stop fired, and the training was to stop then."""
 
 
 class VerlLogger(InProcess):

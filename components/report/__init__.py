@@ -10,7 +10,7 @@
 - `gains` — the forest plot's rows over SFT and champion, `axis` — where they are drawn; `curve` — pass@k
 - `samples` — which completions are shown side by side, `wording` — where they differ
 - `canaries` — what it must not unlearn, before, while and after
-- `health` — verdicts as the page shows them; which rules spoke and which stayed silent
+- `health` — verdicts as the page shows them; which rules fired and which stayed silent
 - `tables` — triage against its limits, figures other than accuracy
 - `panels` — the plots over steps as data; `plots` draws one, `labels` writes next to it, `overlay` draws the limits of
   rules, verdicts, responses and what was thrown away; `svg` and `palette` fit it into the page

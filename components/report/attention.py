@@ -32,11 +32,11 @@ def _training(run: Run) -> Iterator[str]:
         yield f"The verifier failed its audit and was used all the same. Reason given: “{run.audit_override}”"
     if run.override:
         yield f"Triage refused the SFT checkpoint and was overridden. Reason given: “{run.override}”"
-    spoken = run.verdicts or []
-    if spoken:
-        named = [f"{verdict.rule} ({verdict.level}, step {verdict.step})" for verdict in spoken[:MOST_NAMED]]
-        more = [f"{len(spoken) - MOST_NAMED} more"] if len(spoken) > MOST_NAMED else []
-        yield f"{plural(len(spoken), 'health verdict')}: {'; '.join(named + more)}."
+    fired = run.verdicts or []
+    if fired:
+        named = [f"{verdict.rule} ({verdict.level}, step {verdict.step})" for verdict in fired[:MOST_NAMED]]
+        more = [f"{len(fired) - MOST_NAMED} more"] if len(fired) > MOST_NAMED else []
+        yield f"{plural(len(fired), 'health verdict')}: {'; '.join(named + more)}."
     acts = [response for response in (run.ledger or Ledger()).responses if response.level != "warn"]
     if acts:
         named = [f"{act.rule} ({act.level}, step {act.step})" for act in acts[:MOST_NAMED]]

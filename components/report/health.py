@@ -15,14 +15,14 @@ RECENT = 5
 
 @dataclass(frozen=True)
 class Watch:
-    """One configured rule and how often it spoke."""
+    """One configured rule and how often it fired."""
 
     name: str
     when: str
     streak: int
     level: str
     why: str
-    spoke: int
+    fired: int
 
 
 def figures(verdict: Verdict) -> list[str]:
@@ -35,9 +35,9 @@ def figures(verdict: Verdict) -> list[str]:
 
 
 def watches(settings: Settings, verdicts: Sequence[Verdict]) -> list[Watch]:
-    """Every configured rule with the number of times it spoke, in the order of the configuration."""
-    spoke = [verdict.rule for verdict in verdicts]
+    """Every configured rule with the number of times it fired, in the order of the configuration."""
+    fired = [verdict.rule for verdict in verdicts]
     return [
-        Watch(name, rule.when, rule.streak, rule.level, rule.why, spoke.count(name))
+        Watch(name, rule.when, rule.streak, rule.level, rule.why, fired.count(name))
         for name, rule in settings.health.rules.items()
     ]

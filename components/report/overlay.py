@@ -1,4 +1,4 @@
-"""What the monitor draws over a plot: limits of rules, where they spoke, what was done, and what was thrown away."""
+"""What the monitor draws over a plot: limits of rules, where they fired, what was done, and what was thrown away."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def draw_lines(axes: Axes, panel: Panel, drawn: Sequence[Line]) -> list[Label]:
 
 
 def draw_events(axes: Axes, overlay: Overlay, last_step: int) -> None:
-    """Discarded steps in grey; a number where a rule spoke, a shape where something was done."""
+    """Discarded steps in grey; a number where a rule fired, a shape where something was done."""
     for part in overlay.stretches:
         axes.axvspan(part.first - 0.5, part.last + 0.5, color=LIGHT["muted"], alpha=0.18, linewidth=0, zorder=0)
     free = float("-inf")

@@ -26,7 +26,9 @@ def headline(run: Run) -> Headline:
     """The verdict in a few words and one sentence."""
     if len(set(run.digests.values())) > 1:
         named = ", ".join(f"{stage} {digest[:12]}" for stage, digest in run.digests.items())
-        return Headline("bad", "Do not approve", f"The stages speak of different checkpoints: {named}. Run them again.")
+        return Headline(
+            "bad", "Do not approve", f"The stages are about different checkpoints: {named}. Run them again."
+        )
     if run.decided is not None:
         return _decided(run, run.decided)
     match dig(run.judged, "result"):

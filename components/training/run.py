@@ -50,7 +50,7 @@ class RunState:
     prompts: Mapping[str, Prompt]  # the training split by id, as it was read
     critic: Critic | None = None
     evidence: Evidence = field(default_factory=Evidence)
-    suspected: bool = False  # a rule has spoken; the dev split is measured next
+    suspected: bool = False  # a rule has fired; the dev split is measured next
     returned: Saved | None = None  # the checkpoint whose policy this is, until it is measured again
     canaries: CanaryBaseline = field(init=False)
     guard: Guard = field(init=False)
@@ -86,7 +86,7 @@ class RunState:
 
     @property
     def dev_is_due(self) -> bool:
-        """Whether this step measures the dev split: every ``eval_every`` steps, after a rule has spoken, and after a
+        """Whether this step measures the dev split: every ``eval_every`` steps, after a rule has fired, and after a
         return to a policy that was measured, to see whether that gives the same."""
         regular = self.progress % self.responder.started.train.eval_every == 0
         return regular or self.suspected or (self.returned is not None and self.returned.counts is not None)

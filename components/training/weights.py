@@ -19,7 +19,7 @@ def hand_over(learner: Learner, sampler: Sampler) -> dict[str, float]:
     """Let the sampler sample from the learner's weights, and state how many tensors of them hold a NaN or an infinity.
 
     Such weights are not handed over: nothing can be sampled from them, and the step must live on until its monitor has
-    spoken. What happens where they are not taken back is `conduct.respond`'s business.
+    fired. What happens where they are not taken back is `conduct.respond`'s business.
     """
     broken = learner.broken()
     if not broken:

@@ -38,9 +38,9 @@ def watch(
         float, typer.Option("--quiet", min=0, help="End when nothing is new for so long, s; 0: never.")
     ] = 0,
 ) -> None:
-    """Judge the log of any trainer while it grows. Exit code 3: a rule of level rollback or stop spoke."""
+    """Judge the log of any trainer while it grows. Exit code 3: a rule of level rollback or stop fired."""
     said = Said() if state is None else Said.load(state)
-    live = LiveLog(load_rules(rules), format, load_names(names) if names else None, said.until, list(said.spoken))
+    live = LiveLog(load_rules(rules), format, load_names(names) if names else None, said.until, list(said.fired))
     calls = [*([webhook(url)] if url else []), *([command(run)] if run else []), *([stop(pid)] if pid else [])]
     found = Watch(live, said, state, calls, lambda line: print(line, flush=True), every, quiet or math.inf)
     try:

@@ -26,7 +26,7 @@ def audit(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Replay the health rules over the log of any trainer. Exit code 3: a rule of level rollback or stop spoke."""
+    """Replay the health rules over the log of any trainer. Exit code 3: a rule of level rollback or stop fired."""
     found = audit_log.audit_log(log, format, names, rules)
     if as_json:
         print_json(found.to_dict())

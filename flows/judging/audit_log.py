@@ -52,7 +52,7 @@ class Audit:
 
     @property
     def exit_code(self) -> int:
-        """0, or 3 if a rule of level rollback or stop spoke."""
+        """0, or 3 if a rule of level rollback or stop fired."""
         return EXIT_NO_CANDIDATE if self.grave else 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def judge(path: Path, log: Log, rules: Mapping[str, RuleSettings]) -> Audit:
 
 
 def shortest(name: str, settings: RuleSettings) -> int:
-    """How many steps a log must have at least for the rule to speak."""
+    """How many steps a log must have at least for the rule to fire."""
     windows = [reading.count or 1 for reading in compile_rule(name, settings).when.nested]
     return max(settings.streak, *windows)
 
@@ -132,7 +132,7 @@ def show(console: Console, audit: Audit) -> None:
     console.print(field(head(audit)), soft_wrap=True)
     for remark in audit.log.remarks:
         console.print(field(f"  - {remark}", "yellow"), soft_wrap=True)
-    console.print(_verdicts(audit.verdicts) if audit.verdicts else Text("no rule spoke", "green"))
+    console.print(_verdicts(audit.verdicts) if audit.verdicts else Text("no rule fired", "green"))
     console.print(
         Text(f"could judge {len(audit.judged)} rules: ", "bold") + field(", ".join(audit.judged) or "none", "not bold"),
         soft_wrap=True,
@@ -180,7 +180,7 @@ def _rules(console: Console, label: str, names: list[str]) -> None:
 def markdown(audit: Audit) -> str:
     """The same for the Prefect UI."""
     rows = [(str(one.step), one.level, one.rule, one.reason) for one in audit.verdicts]
-    table = markdown_table(("step", "level", "rule", "why"), rows) if rows else "No rule spoke."
+    table = markdown_table(("step", "level", "rule", "why"), rows) if rows else "No rule fired."
     missing_signals = [f"- {plain(name)}: no {plain(', '.join(missing))}" for name, missing in audit.unjudged.items()]
     short = [f"- {plain(name)}: needs {count} steps" for name, count in audit.too_short.items()]
     return "\n".join(
@@ -209,7 +209,7 @@ def show_rules(console: Console, rules: Mapping[str, RuleSettings]) -> None:
 
 
 def conditions(rule: RuleSettings) -> str:
-    """When a rule speaks, what it then changes, and what else is special about it."""
+    """When a rule fires, what it then changes, and what else is special about it."""
     lines = [
         rule.when,
         f"unless {rule.unless}" if rule.unless else "",

@@ -49,7 +49,7 @@ class Watch:
     grave: list[Verdict] = field(default_factory=list)
 
     def follow(self, sources: Sequence[Source]) -> int:
-        """Watch until the pipe ends or nothing has been new for ``quiet`` seconds. Exit code 3: a grave rule spoke."""
+        """Watch until the pipe ends or nothing has been new for ``quiet`` seconds. Exit code 3: a grave rule fired."""
         latest = time.monotonic()
         while True:
             found = [source() for source in sources]

@@ -138,8 +138,8 @@ def verdict(rule: str, level: str, step: int) -> dict[str, Any]:
 def rescued(root: Path) -> Layout:
     """Like `healthy`, but entropy collapsed once: an intervention did not help, a roll-back did."""
     layout = healthy(root)
-    spoke = [verdict("entropy_collapse", level, step) for level, step in (("intervene", 20), ("rollback", 31))]
-    train(layout, steps=60, verdicts=[*spoke, verdict("zero_variance", "warn", 52)], ledger=ledger())
+    fired = [verdict("entropy_collapse", level, step) for level, step in (("intervene", 20), ("rollback", 31))]
+    train(layout, steps=60, verdicts=[*fired, verdict("zero_variance", "warn", 52)], ledger=ledger())
     return layout
 
 

@@ -205,7 +205,7 @@ def test_the_card_states_what_the_evidence_states(project: tuple[str, str]) -> N
         "a low-rank adapter (rank 2, alpha 32), merged",
         "95 % interval +52.1 to +58.2; pass@1 33.1 % → 88.4 % on 512 held-out prompts",
         "pass@1 fell in family comparison: 68.7 % to 63.2 %",
-        "Warned: 60 steps; entropy halved spoke",
+        "Warned: 60 steps; entropy halved fired",
         "| Code, commit | 1111111111111111111111111111111111111111 |",
         "There is no approval.",
         "it was compared with its own start only",

@@ -75,7 +75,7 @@ def test_it_prints_what_was_read_the_verdicts_with_evidence_and_who_could_not_ju
 
 
 def test_a_log_without_a_verdict_says_so(tmp_path):
-    assert "no rule spoke" in run("audit", log(tmp_path, *HEALTHY), "--rules", rules(tmp_path))[1]
+    assert "no rule fired" in run("audit", log(tmp_path, *HEALTHY), "--rules", rules(tmp_path))[1]
 
 
 def test_json_holds_the_same_for_a_machine(tmp_path):
@@ -271,7 +271,7 @@ def test_a_run_is_judged_by_other_rules_on_request(finished, tmp_path):
 
 def test_warnings_of_other_rules_are_no_contradiction_to_the_log(finished, tmp_path):
     result, evidence = health(finished, rules(tmp_path, {"low": RULES["low"]}))
-    assert (result, evidence) == ("pass", "rules that spoke: low (warn, step 1)")
+    assert (result, evidence) == ("pass", "rules that fired: low (warn, step 1)")
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ BROKEN = {
 
 
 def said(one: Responder, *rules: str, step: int = 10, part: Part | None = None, **known: Any) -> Plan:
-    """What is done about rules that speak at a step, where a diagnosis names a part."""
+    """What is done about rules that fire at a step, where a diagnosis names a part."""
     verdicts = [Verdict(name, BROKEN[name]["level"], step, name, {"entropy": [0.5]}, clean=step - 1) for name in rules]
     diagnosis = None if part is None else Diagnosis(part, ("shown",))
     return one.respond(verdicts, watching(one), SAVED, (), 20, Situation(step=step, **known), diagnosis)

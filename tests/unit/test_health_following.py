@@ -137,7 +137,7 @@ def watching(folder: Path, *logs: Path, calls=(), said=None) -> tuple[Watch, lis
     lines: list[str] = []
     state = folder / "state.json"
     before = Said.load(state)
-    live = LiveLog(RULES, until=before.until, spoken=list(before.spoken))
+    live = LiveLog(RULES, until=before.until, fired=list(before.fired))
     return Watch(live, before, state, calls, lines.append, every=0.01, quiet=0.05), lines
 
 

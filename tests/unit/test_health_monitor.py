@@ -1,4 +1,4 @@
-"""When a rule speaks, when it is silent, and what it remembers."""
+"""When a rule fires, when it is silent, and what it remembers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def series(**columns: Sequence[float | None]) -> list[StepRecord]:
     ]
 
 
-def spoke(records: Sequence[StepRecord], **settings: Any) -> list[int]:
+def fired(records: Sequence[StepRecord], **settings: Any) -> list[int]:
     return [verdict.step for verdict in replay(rules(**settings), records)]
 
 
@@ -62,32 +62,32 @@ def observed(records: Sequence[StepRecord], **settings: Any) -> Monitor:
 
 @pytest.mark.parametrize(("steps", "expected"), [(49, []), (50, [49]), (51, [49]), (200, [49])])
 def test_a_streak_of_fifty_is_silent_at_49_and_speaks_once_at_50(steps, expected):
-    assert spoke(series(entropy=[0.4] * steps), when="entropy < 0.5", streak=50) == expected
+    assert fired(series(entropy=[0.4] * steps), when="entropy < 0.5", streak=50) == expected
 
 
 @pytest.mark.parametrize("dip", [0, 25, 48])
 def test_one_step_on_which_it_does_not_hold_starts_the_count_again(dip):
     entropy = [0.4] * 99
     entropy[dip] = 0.6
-    assert spoke(series(entropy=entropy), when="entropy < 0.5", streak=50) == [dip + 50]
+    assert fired(series(entropy=entropy), when="entropy < 0.5", streak=50) == [dip + 50]
 
 
 @pytest.mark.parametrize("gap", [1, 10, 60])
 def test_steps_without_the_signal_neither_count_nor_start_the_count_again(gap):
     entropy = [0.4] * 25 + [None] * gap + [0.4] * 25
-    assert spoke(series(entropy=entropy), when="entropy < 0.5", streak=50) == [49 + gap]
+    assert fired(series(entropy=entropy), when="entropy < 0.5", streak=50) == [49 + gap]
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_a_value_that_is_no_number_counts_like_one_that_breaches(bad):
     entropy = [0.4] * 20 + [bad] * 10 + [0.4] * 20
-    assert spoke(series(entropy=entropy), when="entropy < 0.5", streak=50) == [49]
-    assert spoke(series(entropy=[bad] * 50), when="entropy > 9", streak=50) == [49]
+    assert fired(series(entropy=entropy), when="entropy < 0.5", streak=50) == [49]
+    assert fired(series(entropy=[bad] * 50), when="entropy > 9", streak=50) == [49]
 
 
 def test_in_a_window_only_the_step_of_a_value_that_is_no_number_breaches_by_it():
     entropy = [1.0, 1.0, math.nan, 1.0, 1.0]
-    assert spoke(series(entropy=entropy), when="mean(entropy, 3) < 0.5") == [2]
+    assert fired(series(entropy=entropy), when="mean(entropy, 3) < 0.5") == [2]
 
 
 # The exception
@@ -105,20 +105,20 @@ def test_in_a_window_only_the_step_of_a_value_that_is_no_number_breaches_by_it()
 )
 def test_a_rule_does_not_hold_where_its_exception_does(kl, expected):
     records = series(entropy=[0.4, 0.4, 0.4], kl_ref=kl)
-    assert spoke(records, when="entropy < 0.5", unless="kl_ref > 0.1") == expected
+    assert fired(records, when="entropy < 0.5", unless="kl_ref > 0.1") == expected
 
 
 def test_a_number_that_is_none_in_the_exception_alone_is_no_breach():
-    assert spoke(series(entropy=[0.9], kl_ref=[math.nan]), when="entropy < 0.5", unless="kl_ref > 0.1") == []
+    assert fired(series(entropy=[0.9], kl_ref=[math.nan]), when="entropy < 0.5", unless="kl_ref > 0.1") == []
 
 
 def test_an_exception_resets_the_streak():
     records = series(entropy=[0.4] * 6, kl_ref=[0.0, 0.0, 0.5, 0.0, 0.0, 0.0])
-    assert spoke(records, when="entropy < 0.5", unless="kl_ref > 0.1", streak=3) == [5]
+    assert fired(records, when="entropy < 0.5", unless="kl_ref > 0.1", streak=3) == [5]
 
 
 def test_a_value_that_is_no_number_breaches_whatever_the_exception_says():
-    assert spoke(series(entropy=[math.nan], kl_ref=[0.5]), when="entropy < 0.5", unless="kl_ref > 0.1") == [0]
+    assert fired(series(entropy=[math.nan], kl_ref=[0.5]), when="entropy < 0.5", unless="kl_ref > 0.1") == [0]
 
 
 def test_the_reason_names_the_exception():
@@ -145,14 +145,14 @@ def test_the_reason_names_the_exception():
 def test_a_rule_that_still_holds_speaks_again_after_its_cooldown_and_never_within_it(
     entropy, streak, cooldown, expected
 ):
-    assert spoke(series(entropy=entropy), when="entropy < 0.5", streak=streak, cooldown=cooldown) == expected
+    assert fired(series(entropy=entropy), when="entropy < 0.5", streak=streak, cooldown=cooldown) == expected
 
 
 @given(
     st.lists(st.sampled_from([0.4, 0.6, math.nan, None]), min_size=1, max_size=60), st.integers(1, 6), st.integers(1, 9)
 )
 def test_two_words_of_one_rule_are_never_nearer_than_its_cooldown(entropy, streak, cooldown):
-    said = spoke(series(entropy=entropy), when="entropy < 0.5", streak=streak, cooldown=cooldown)
+    said = fired(series(entropy=entropy), when="entropy < 0.5", streak=streak, cooldown=cooldown)
     assert all(later - earlier >= cooldown for earlier, later in itertools.pairwise(said))
 
 

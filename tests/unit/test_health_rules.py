@@ -1,4 +1,4 @@
-"""The language of health rules, and when a rule speaks."""
+"""The language of health rules, and when a rule fires."""
 
 import json
 import math

@@ -129,9 +129,9 @@ def test_a_change_is_told_shortly_in_words_and_exactly(change, short, long, exac
 @pytest.mark.parametrize(
     ("found", "headline", "tone"),
     [
-        (verdict(), "Healthy: 100 steps, no rule spoke.", "good"),
+        (verdict(), "Healthy: 100 steps, no rule fired.", "good"),
         (verdict(verdicts=[Verdict("zero_variance", "warn", 9, "why")]),
-         "Warned: 100 steps; zero variance spoke, nothing was changed.", "unsure"),
+         "Warned: 100 steps; zero variance fired, nothing was changed.", "unsure"),
         (verdict(Ledger((response(),), (outcome(),)), [COLLAPSE]),
          "Recovered: entropy collapse at step 57; the run went back to step 40 with half the learning rate, and "
          "recovered within 10 steps; cost 18 steps.", "good"),
@@ -164,7 +164,7 @@ def test_the_headline_says_in_one_sentence_how_the_run_was(found, headline, tone
 def test_the_parts_say_what_was_seen_done_and_won_what_it_cost_and_what_nobody_judged():
     acted = response(quarantined=("p012",), asked="intervene")
     found = verdict(Ledger((acted,), (outcome(),)), [COLLAPSE])
-    assert "entropy_collapse (intervene) spoke at step 57: entropy is low and held-out" in " ".join(
+    assert "entropy_collapse (intervene) fired at step 57: entropy is low and held-out" in " ".join(
         part(found, "What was seen")
     )
     assert part(found, "What was done") == (
@@ -271,7 +271,7 @@ def test_the_text_has_headline_parts_and_ledger():
 def test_warnings_in_the_ledger_are_no_responses_that_changed_anything():
     noted = response("warn", changes=())
     found = verdict(Ledger((noted,), (outcome(recovered=False, cost=0),)), [COLLAPSE])
-    assert found.headline == "Warned: 100 steps; entropy collapse spoke, nothing was changed."
+    assert found.headline == "Warned: 100 steps; entropy collapse fired, nothing was changed."
     assert part(found, "What was done") == ("Nothing was changed while the run went on.",)
     assert health_line(RECORDS[60], [], Ledger((noted,))).endswith("healthy")
 

@@ -422,7 +422,7 @@ def test_detection_counts_from_the_beginning_of_the_fault_and_delay_from_its_har
         blind.name: [Alarm(3, "a", True), Alarm(5, "w", False)],
     }
     found = scoring.detection([early, late, blind], alarms, NORM)
-    assert (found.runs, found.hurt, found.acted, found.spoke, found.early, found.first) == (3, 3, 2, 3, 1, "a")
+    assert (found.runs, found.hurt, found.acted, found.fired, found.early, found.first) == (3, 3, 2, 3, 1, "a")
     assert found.delays == pytest.approx((-0.75, 0.5, 1.75))  # of -2 and 3
     assert found.after == pytest.approx((5.25, 6.5, 7.75))  # of 4 and 9
 

@@ -160,9 +160,9 @@ def test_a_verdict_shows_the_last_values_that_it_saw_and_says_when_one_is_missin
 
 def test_rules_that_never_spoke_are_known_as_silent() -> None:
     verdicts = [Verdict("nonfinite_weights", "stop", 3, "why")]
-    spoke = {watch.name: watch.spoke for watch in watches(fixture.settings(), verdicts)}
-    assert spoke.pop("nonfinite_weights") == 1
-    assert set(spoke.values()) == {0}
+    fired = {watch.name: watch.fired for watch in watches(fixture.settings(), verdicts)}
+    assert fired.pop("nonfinite_weights") == 1
+    assert set(fired.values()) == {0}
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=5))

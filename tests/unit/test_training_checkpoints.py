@@ -347,7 +347,7 @@ def test_without_room_for_a_checkpoint_the_run_stops_with_the_reason_and_goes_on
 EVERY_STEP = {"checkpoint_every": 1, "checkpoints": {"keep_last": 100}}
 GAE = {"kind": "gae", "policy_lambda": "adaptive", "fallback": "batch"}
 HALVE = {"knob": "learner.lr", "times": 0.5}
-SPEAK = {
+FIRE = {
     "slow": {"when": "progress > 0.5 and progress < 1.5", "level": "intervene", "action": [HALVE], "why": "w"},
     "note": {"when": "mean(entropy, 3) > 0", "cooldown": 2, "level": "warn", "why": "w"},
 }
@@ -364,7 +364,7 @@ WITH_STATE = {
         "rollout": {"mixing": {"prob": 0.5, "neighbours": 2}},
         "objective": {"selection": {"kind": "kl_cov", "share": 0.1}},
     },
-    "responses and a canary": {"health": {"rules": SPEAK, "responses": {"judge_after": 2, "norm_window": 5}}},
+    "responses and a canary": {"health": {"rules": FIRE, "responses": {"judge_after": 2, "norm_window": 5}}},
 }
 
 

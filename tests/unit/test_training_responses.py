@@ -36,7 +36,7 @@ def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def at(step: int, level: str, *action: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A rule that speaks at one step of the log."""
+    """A rule that fires at one step of the log."""
     when = f"step > {step - 0.5} and step < {step + 0.5} and progress >= 0"
     return {"when": when, "level": level, "action": list(action), "why": f"step {step}", **more}
 
@@ -128,11 +128,11 @@ def test_a_rollback_restores_everything_to_where_a_run_stands_that_never_left(ro
     for known in (here["evidence"], there["evidence"]):
         assert all(known.pop(name) is not None for name in of_the_run)
     assert here["evidence"] == there["evidence"]
-    spoken = [streak.pop("spoke") for streak in here["monitor"]["streaks"].values()]
+    fired = [streak.pop("fired") for streak in here["monitor"]["streaks"].values()]
     for streak in there["monitor"]["streaks"].values():
-        streak.pop("spoke")
+        streak.pop("fired")
     assert here["monitor"] == there["monitor"]
-    assert any(step is not None for step in spoken)  # a cool-down outlasts the roll-back
+    assert any(step is not None for step in fired)  # a cool-down outlasts the roll-back
 
 
 def test_after_a_rollback_other_completions_are_sampled(rolled_back):

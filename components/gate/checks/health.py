@@ -53,13 +53,13 @@ def elsewhere(rules: Mapping[str, RuleSettings], records: Sequence[StepRecord]) 
     """Of a training that another trainer made: what its log shows is judged, and the rest is left to a person."""
     if odd := next((record for record in records if record.notes.get(NOT_FINITE)), None):
         return "fail", f"{', '.join(odd.notes[NOT_FINITE])} not finite in the log at step {odd.step}"
-    spoke = judge_other(rules, records)
-    if grave := next((verdict for verdict in spoke if verdict.level in GRAVE), None):
+    fired = judge_other(rules, records)
+    if grave := next((verdict for verdict in fired if verdict.level in GRAVE), None):
         return "fail", f"{grave.rule} says {grave.level} at step {grave.step}: {grave.reason}"
     missing = unjudged(rules, records)
-    said = ", ".join(f"{verdict.rule} ({verdict.level}, step {verdict.step})" for verdict in spoke)
+    said = ", ".join(f"{verdict.rule} ({verdict.level}, step {verdict.step})" for verdict in fired)
     judged = f"{len(rules) - len(missing)} of {len(rules)} rules could judge its log"
-    return "inconclusive", f"trained elsewhere, nothing was watched: {judged}; {said or 'none of them spoke'}"
+    return "inconclusive", f"trained elsewhere, nothing was watched: {judged}; {said or 'none of them fired'}"
 
 
 def _unwatched(verdicts: Sequence[Verdict]) -> Answer:
@@ -100,7 +100,7 @@ def _responses(verdicts: Sequence[Verdict], ledger: Ledger) -> Answer:
     if acted:
         return "pass", f"acted upon and recovered: {', '.join(f'{one.rule} (step {one.step})' for one in acted)}"
     warnings = ", ".join(f"{verdict.rule} (step {verdict.step})" for verdict in verdicts)
-    return "pass", f"warnings: {warnings}" if warnings else "no rule spoke"
+    return "pass", f"warnings: {warnings}" if warnings else "no rule fired"
 
 
 def _broken_again(ledger: Ledger) -> list[Response]:
@@ -120,14 +120,14 @@ def under(rules: Mapping[str, RuleSettings], evidence: Evidence, settings: Setti
     if settings.train.adopted is not None:
         return elsewhere(rules, records)
     undone = {record.step for record in records if "rolled_back_to" in record.notes}
-    spoke = replay(rules, records)
-    for verdict in spoke:
+    fired = replay(rules, records)
+    for verdict in fired:
         if verdict.level == "stop" or (verdict.level == "rollback" and verdict.step not in undone):
             return "fail", f"{verdict.rule} says {verdict.level} at step {verdict.step}: {verdict.reason}"
     if missing := blind(rules, records):
         return "fail", missing
-    said = ", ".join(f"{verdict.rule} ({verdict.level}, step {verdict.step})" for verdict in spoke)
-    return "pass", f"rules that spoke: {said}" if said else "no rule spoke"
+    said = ", ".join(f"{verdict.rule} ({verdict.level}, step {verdict.step})" for verdict in fired)
+    return "pass", f"rules that fired: {said}" if said else "no rule fired"
 
 
 HEALTHY = Check(

@@ -25,14 +25,14 @@ class LiveLog:
 
     ``format`` is found by the first rows where it is ``auto``, ``names`` by the format where it is None. Steps up to
     ``until`` were reported by an earlier process: they are judged again, as history, and nothing is said of them.
-    Rules that have ``spoken`` then speak again only after a rest.
+    Rules that have ``fired`` then fire again only after a rest.
     """
 
     rules: Mapping[str, RuleSettings]
     format: str = "auto"
     names: Names | None = None
     until: int = -1
-    spoken: Collection[str] = ()
+    fired: Collection[str] = ()
     _recognise: Callable[[str], tuple[str, Row] | None] = field(default_factory=recogniser)
     _rows: list[tuple[str, Row]] = field(default_factory=list)
     _waiting: deque[tuple[str, int]] = field(default_factory=lambda: deque(maxlen=WAITING))
@@ -46,7 +46,7 @@ class LiveLog:
         self._fresh()
 
     def _fresh(self) -> None:
-        self._run, self._scale = OtherRun(self.rules, self.spoken), OwnScale()
+        self._run, self._scale = OtherRun(self.rules, self.fired), OwnScale()
 
     def _begin(self, format: str) -> None:
         self.format, self._steps = format, Steps(self.names or names_of(format))

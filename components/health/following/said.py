@@ -13,19 +13,19 @@ from components.types import Verdict
 
 @dataclass
 class Said:
-    """The last step that was reported, and the rules that have spoken."""
+    """The last step that was reported, and the rules that have fired."""
 
     until: int = -1
-    spoken: list[str] = field(default_factory=list)
+    fired: list[str] = field(default_factory=list)
 
     def add(self, step: int, verdicts: Sequence[Verdict]) -> None:
         """One more step was reported."""
         self.until = step
-        self.spoken = sorted({*self.spoken, *(verdict.rule for verdict in verdicts)})
+        self.fired = sorted({*self.fired, *(verdict.rule for verdict in verdicts)})
 
     def save(self, path: Path) -> None:
         """Write it, whole or not at all."""
-        write_json(path, {"until": self.until, "spoken": self.spoken})
+        write_json(path, {"until": self.until, "spoken": self.fired})
 
     @classmethod
     def load(cls, path: Path) -> Said:

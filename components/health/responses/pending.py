@@ -14,7 +14,7 @@ from components.types import Outcome, Response, Verdict
 
 @dataclass
 class Pending:
-    """A response whose run has not recovered yet. ``again``: its rule has spoken again. ``lasting``: it was due before,
+    """A response whose run has not recovered yet. ``again``: its rule has fired again. ``lasting``: it was due before,
     and had not recovered. ``right`` is the share of right held-out answers when it was made."""
 
     number: int
@@ -41,7 +41,7 @@ class PendingResponses:
         self.held_out, self.present = {}, None
 
     def note_verdicts(self, verdicts: Sequence[Verdict]) -> None:
-        """Rules that speak again have not been helped."""
+        """Rules that fire again have not been helped."""
         for one in self.pending:
             one.again |= any(verdict.rule == one.rule for verdict in verdicts)
 

@@ -2,7 +2,7 @@
 
 A run that stops for a fault without consequences is worse than one that goes on. So the run goes on: the rule is still
 judged at every step; the run stops, with the last healthy checkpoint from before the watch, once held-out accuracy
-falls, a rule on the policy speaks, updates have the wrong sign, or nothing is learned any more; and the gate fails
+falls, a rule on the policy fires, updates have the wrong sign, or nothing is learned any more; and the gate fails
 where the fault lasts or returns.
 """
 

@@ -3,7 +3,7 @@
 - `line` — one live line per step; `live` — the ledger behind it, read as it is written
 - `phrases` — a response and its outcome in a few words
 - `verdict` — `run_verdict`, the whole run on one page, of its `headline` and the `answers` to six questions
-- `advice` — what a person should do next, by the signals of the rule that spoke
+- `advice` — what a person should do next, by the signals of the rule that fired
 - `ledger` — the rows of the ledger's table
 - `markdown` — the verdict and the ledger as text; imported by its own name, as it needs what pages are made of
 """

@@ -1,4 +1,4 @@
-"""What a person should do next, by what the rule that spoke looks at. Advice names settings; it changes nothing."""
+"""What a person should do next, by what the rule that fired looks at. Advice names settings; it changes nothing."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ OTHERWISE = "look at the plots around that step: the signal that moved first is 
 
 
 def advice(name: str, rules: Mapping[str, RuleSettings]) -> str:
-    """What to try where the rule ``name`` spoke; general advice for a rule that the settings do not have."""
+    """What to try where the rule ``name`` fired; general advice for a rule that the settings do not have."""
     signals = compile_rule(name, rules[name]).signals if name in rules else []
     found = (text for start, text in ADVICE.items() if any(signal.startswith(start) for signal in signals))
     return next(found, OTHERWISE)

@@ -29,14 +29,14 @@ def seen(summary: RunSummary) -> Iterator[str]:
         yield f"Entropy went from {number(entropies[0])} to {number(entropies[-1])} nats per token."
     yield from _broken(summary)
     for rule in rules_of(summary.verdicts):
-        spoken = [verdict for verdict in summary.verdicts if verdict.rule == rule]
-        steps = named([str(verdict.step) for verdict in spoken])
-        where = f"step {steps}" if len(spoken) == 1 else f"steps {steps}"
+        fired = [verdict for verdict in summary.verdicts if verdict.rule == rule]
+        steps = named([str(verdict.step) for verdict in fired])
+        where = f"step {steps}" if len(fired) == 1 else f"steps {steps}"
         part = summary.part(rule)
         points = f" and points at the {part}" if part else ""
-        yield f"{rule} ({spoken[-1].level}) spoke at {where}{points}: {summary.why(rule, spoken[-1].reason)}."
+        yield f"{rule} ({fired[-1].level}) fired at {where}{points}: {summary.why(rule, fired[-1].reason)}."
     if not summary.verdicts and summary.settings.health.enabled:
-        yield f"None of {plural(len(summary.settings.health.rules), 'rule')} spoke."
+        yield f"None of {plural(len(summary.settings.health.rules), 'rule')} fired."
 
 
 def _broken(summary: RunSummary) -> Iterator[str]:

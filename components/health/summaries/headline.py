@@ -52,10 +52,10 @@ def headline(summary: RunSummary, state: State) -> str:
         case "not watched":
             return f"Not watched: {steps} with the health monitor switched off (health.enabled)."
         case "healthy":
-            return f"Healthy: {steps}, no rule spoke."
+            return f"Healthy: {steps}, no rule fired."
         case "warned":
             rules = [readable(rule) for rule in rules_of(summary.verdicts)]
-            return f"Warned: {steps}; {named(rules)} spoke, nothing was changed."
+            return f"Warned: {steps}; {named(rules)} fired, nothing was changed."
         case "worse":
             return f"Worse: {steps}; {'; '.join(summary.lost_accuracy)}."
     return f"{state.capitalize()}: {_acts(summary)}{_price(summary)}."
@@ -63,8 +63,8 @@ def headline(summary: RunSummary, state: State) -> str:
 
 def _adopted(summary: RunSummary) -> str:
     who = summary.train["trainer"]
-    spoke = [readable(rule) for rule in rules_of(summary.verdicts)]
-    said = f"{named(spoke)} spoke" if spoke else "no rule that could judge it spoke"
+    fired = [readable(rule) for rule in rules_of(summary.verdicts)]
+    said = f"{named(fired)} fired" if fired else "no rule that could judge it fired"
     return f"Adopted: trained by {who}, not watched; of {plural(summary.steps, 'logged step')} {said}."
 
 

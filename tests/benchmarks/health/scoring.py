@@ -18,7 +18,7 @@ from tests.benchmarks.health.truth import Norm, hurt, rescued
 
 
 class Alarm(NamedTuple):
-    """A rule spoke in this step; ``acting`` when it is more than a warning."""
+    """A rule fired in this step; ``acting`` when it is more than a warning."""
 
     step: int
     rule: str
@@ -103,7 +103,7 @@ class Detection:
     crashed: int
     hurt: int
     acted: int
-    spoke: int
+    fired: int
     early: int
     delays: Quartiles | None
     after: Quartiles | None
@@ -112,8 +112,8 @@ class Detection:
 
 def detection(runs: Sequence[Run], alarms: Alarms, norm: Norm) -> Detection:
     """Alarms from the step on in which the fault begins; earlier ones know nothing of it."""
-    spoken = {run.name: [a for a in alarms[run.name] if a.step >= run.begins] for run in runs}
-    acting = {name: next((a for a in found if a.acting), None) for name, found in spoken.items()}
+    fired = {run.name: [a for a in alarms[run.name] if a.step >= run.begins] for run in runs}
+    acting = {name: next((a for a in found if a.acting), None) for name, found in fired.items()}
     since = {run.name: hurt(run, norm) for run in runs}
     delays, after = [], []
     for run in runs:
@@ -128,7 +128,7 @@ def detection(runs: Sequence[Run], alarms: Alarms, norm: Norm) -> Detection:
         crashed=sum(bool(run.crashed) for run in runs),
         hurt=sum(step is not None for step in since.values()),
         acted=len(after),
-        spoke=sum(map(bool, spoken.values())),
+        fired=sum(map(bool, fired.values())),
         early=sum(delay <= 0 for delay in delays),
         delays=quartiles(delays),
         after=quartiles(after),

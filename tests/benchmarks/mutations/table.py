@@ -140,7 +140,7 @@ MUTATIONS = (
     Mutation(
         "health/monitor.py", "streak.length < rule.settings.streak or", "streak.length <= rule.settings.streak or"
     ),
-    Mutation("health/monitor.py", "self._step - streak.spoke >= cooldown", "self._step - streak.spoke > cooldown"),
+    Mutation("health/monitor.py", "self._step - streak.fired >= cooldown", "self._step - streak.fired > cooldown"),
     Mutation("health/monitor.py", "streak.length, streak.said = 0, False\n", "streak.length = 0\n"),
     Mutation(
         "health/monitor.py",

@@ -60,7 +60,7 @@ def has_fallen(run: Run, step: int, ground: Ground) -> bool:
 
 
 def said(run: Run, acting: bool) -> list[str]:
-    """The rules that spoke, as often as they did: those that act, or those that warn."""
+    """The rules that fired, as often as they did: those that act, or those that warn."""
     return [rule for _, rule in _said(run, acting)]
 
 
@@ -98,4 +98,4 @@ def _by_rule(runs: list[Run]) -> str:
     counts = {acting: Counter(rule for run in runs for rule in said(run, acting)) for acting in (True, False)}
     levels = (("acts", counts[True]), ("warns", counts[False]))
     rows = [[f"`{rule}`", level, str(count)] for level, found in levels for rule, count in found.most_common()]
-    return table(["rule that spoke", "level", "times"], rows)
+    return table(["rule that fired", "level", "times"], rows)
