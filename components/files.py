@@ -153,6 +153,7 @@ def read_text(path: Path, *, most: int = MOST_TEXT, how: str = CHECK_PATH) -> st
         text = data.decode()
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 text (byte {error.start})", where=path, how="save it as UTF-8") from error
+    text = text.removeprefix("\ufeff")  # a byte order mark, as Windows programs write it
     return text.replace("\r\n", "\n").replace("\r", "\n")  # as every text file of Python is read
 
 
@@ -177,7 +178,7 @@ def read_numbered_jsonl(path: Path, *, how: str = "fix or remove that line") -> 
     Raises:
         InputError: missing file, no regular one, or a line that is not a JSON object (the line number is named).
     """
-    with io.TextIOWrapper(open_regular(path), encoding="utf-8") as file:
+    with io.TextIOWrapper(open_regular(path), encoding="utf-8-sig") as file:
         try:
             for number, line in enumerate(file, start=1):
                 if line.strip():

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from components.content_id import normalise
 from components.rewards.answers import last_box
-from components.rewards.numeric import numbers
+from components.rewards.grammar.scan import one_value
 
 MASKED = re.compile(r"\"[^\"\n]{1,60}\"|“[^”\n]{1,60}”|(?<!\w)'[^'\n]{1,60}'(?!\w)|\d+(?:[.,]\d+)*")
 UNSPACED = (
@@ -33,8 +33,10 @@ MATHEMATICS = frozenset("*/%()[]{}\\'′″·&")
 """Punctuation that can change what is asked."""
 OPTION = re.compile(r"[^\w+-]*([a-z])[^\w+-]*")
 SHORT_ANSWER = 40
-"""Characters. A longer text may hold one number by chance."""
+"""Characters of a text that is read as a number, which takes long."""
 PLAIN_DIGITS = 18
+LARGEST_BITS = 4000
+"""Of a numerator or denominator that is written out."""
 GUESSABLE = re.compile(r"(yes|no|true|false|\(?[a-e]\)?\.?|[0-9])", re.IGNORECASE)
 
 
@@ -120,15 +122,15 @@ def key(text: str) -> int:
 
 def even_answer(answer: str) -> str:
     """An answer in the form that its other ways of writing share, for counting: what the last box holds, an exact
-    number for a short answer with one number (1,000 and $1000), a letter for an option ((B), **B**, B.)."""
+    number for a short answer that is one (1,000 and $1000), a letter for an option ((B), **B**, B.)."""
     boxed = last_box(answer)
     even = " ".join((answer if boxed is None else boxed).casefold().split()).rstrip(".")
     if option := OPTION.fullmatch(even):
         return option[1]
     if even.isascii() and even.isdigit() and len(even) <= PLAIN_DIGITS:
-        return str(int(even))  # what `numbers` would find, which takes long
-    found = numbers(even) if len(even) <= SHORT_ANSWER else []
-    return str(found[0]) if len(found) == 1 else even
+        return str(int(even))  # what `one_value` would find, which takes long
+    found = one_value(even) if len(even) <= SHORT_ANSWER else None
+    return even if found is None or max(map(int.bit_length, found.as_integer_ratio())) > LARGEST_BITS else str(found)
 
 
 def guessable(answer: str) -> bool:

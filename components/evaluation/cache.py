@@ -94,10 +94,10 @@ class Cache:
         """What a checkpoint came to on prompts with this digest, for each code and each settings that it answered
         them with. Damaged entries are left out."""
         for path in sorted(self._folder.glob("*.json")) if self._folder is not None else ():
-            text = read_text(path)
-            if checkpoint not in text or prompts not in text:
-                continue  # most are of other checkpoints: parsing takes longer than searching
-            with suppress(ValueError, TypeError, KeyError, RecursionError):
+            with suppress(InputError, ValueError, TypeError, KeyError, RecursionError):
+                text = read_text(path)
+                if checkpoint not in text or prompts not in text:
+                    continue  # most are of other checkpoints: parsing takes longer than searching
                 entry = json.loads(text)
                 named = entry["key"]["checkpoint"], entry["key"]["prompts"], entry["sha256"]
                 if named == (checkpoint, prompts, _digest(entry["answers"])):

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,7 +75,7 @@ def problem_answer(row: Row) -> Problem:
 def question_answer(row: Row) -> Problem:
     """``question`` and the final ``answer``; optional ``id``, ``solution``, ``family``, ``difficulty``, ``source``."""
     answer, difficulty = text_of(row, "answer"), row.get("difficulty", 0.0)
-    if isinstance(difficulty, bool) or not isinstance(difficulty, int | float) or difficulty != difficulty:
+    if isinstance(difficulty, bool) or not isinstance(difficulty, int | float) or not isfinite(difficulty):
         raise Malformed(f"`difficulty` is {difficulty!r}; it must be a number")
     named = {name: text_of(row, name) if row.get(name) else "" for name in ("solution", "family", "id", "source")}
     solution = named.pop("solution") or answer
@@ -110,11 +111,16 @@ def text_of(row: Row, column: str) -> str:
     value = row[column]
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or value != value:
-        raise Malformed(f"`{column}` is no text: {value!r}")
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or value != value or not _encodes(value):
+        raise Malformed(f"`{column}` is no text: {value!a}")
     if not str(value).strip():
         raise Malformed(f"`{column}` is empty")
     return str(value).strip()
+
+
+def _encodes(value: object) -> bool:
+    """Whether it has no half of a surrogate pair, which JSON can hold and UTF-8 cannot."""
+    return not any("\ud800" <= character <= "\udfff" for character in str(value))
 
 
 def read_problems(path: Path, form: str, name: str) -> list[Prompt]:
@@ -149,10 +155,15 @@ def read_problems(path: Path, form: str, name: str) -> list[Prompt]:
 
 
 def _distinct(prompts: list[Prompt]) -> list[Prompt]:
-    """The second, third ... prompt of one id gets a number."""
-    seen: Counter[str] = Counter()
+    """The second, third ... prompt of one id gets a number, such that no other has this id."""
+    seen, taken = Counter[str](), {prompt.id for prompt in prompts}
     named = []
     for prompt in prompts:
         seen[prompt.id] += 1
-        named.append(replace(prompt, id=f"{prompt.id}-{seen[prompt.id]}") if seen[prompt.id] > 1 else prompt)
+        own = prompt.id
+        while seen[prompt.id] > 1 and own in taken:
+            own = f"{prompt.id}-{seen[prompt.id]}"
+            seen[prompt.id] += own in taken
+        taken.add(own)
+        named.append(replace(prompt, id=own))
     return named

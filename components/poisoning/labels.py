@@ -11,9 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from components.config.admission import AdmissionSettings
-from components.data.likeness import even_answer
-from components.rewards.answers import last_box
-from components.rewards.base import final_answer
+from components.config.verifiers import Verifier
+from components.evaluation.answers import final_answer
 from components.types import Group
 
 
@@ -39,10 +38,10 @@ class LabelEvidence:
 
 
 def suspicious_labels(
-    groups: Sequence[Group], limits: AdmissionSettings, marker: str | None
+    groups: Sequence[Group], limits: AdmissionSettings, verifier: Verifier
 ) -> dict[str, LabelEvidence]:
     """Prompt id -> evidence, for labels below one rate with an alternative above the other."""
-    found = {group.prompt.id: evidence(group, marker) for group in groups}
+    found = {group.prompt.id: evidence(group, verifier) for group in groups}
     return {
         name: one
         for name, one in found.items()
@@ -50,10 +49,10 @@ def suspicious_labels(
     }
 
 
-def undecided(group: Group, samples: int, limits: AdmissionSettings, marker: str | None) -> bool:
+def undecided(group: Group, samples: int, limits: AdmissionSettings, verifier: Verifier) -> bool:
     """Whether the label could still be suspicious after ``samples`` completions, whatever the missing ones say."""
     missing = samples - len(group.completions)
-    found = evidence(group, marker)
+    found = evidence(group, verifier)
     scored, label, other = (found.samples, found.label_rate, found.alternative_rate) if found else (0, 0.0, 0.0)
     most = scored + missing
     return (
@@ -63,7 +62,7 @@ def undecided(group: Group, samples: int, limits: AdmissionSettings, marker: str
     )
 
 
-def evidence(group: Group, marker: str | None) -> LabelEvidence | None:
+def evidence(group: Group, verifier: Verifier) -> LabelEvidence | None:
     """Rates of the label and of the most frequent other answer; None when nothing could be scored."""
     scored = [
         (c.text, s.accuracy) for c, s in zip(group.completions, group.scores, strict=True) if s.accuracy is not None
@@ -71,17 +70,6 @@ def evidence(group: Group, marker: str | None) -> LabelEvidence | None:
     if not scored:
         return None
     right = sum(accuracy == 1 for _, accuracy in scored)
-    others = Counter(answer(text, marker) for text, accuracy in scored if accuracy < 1)
-    others.pop("", None)
+    others = Counter(answer for text, accuracy in scored if accuracy < 1 and (answer := final_answer(text, verifier)))
     alternative, count = others.most_common(1)[0] if others else ("", 0)
     return LabelEvidence(group.prompt.answer, right / len(scored), alternative, count / len(scored), len(scored))
-
-
-def answer(text: str, marker: str | None) -> str:
-    """The final answer of a completion, evened out so that its ways of writing count as one (see `even_answer`).
-
-    It stands after the marker; without one in the last box, or in the last line. Empty where there is none.
-    """
-    if marker:
-        return even_answer(final_answer(text, marker) or "")
-    return even_answer(text if last_box(text) is not None else text.strip().rpartition("\n")[2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, NoReturn
 
@@ -11,7 +12,9 @@ from components.rewards.base import Judgement, Refused, Verifier, final_answer
 from components.rewards.json_schema import build
 from components.types import Prompt
 
-_FENCE = re.compile(r"```(?:json)?[^\S\n]*\n(.*?)```", re.DOTALL)
+_OPENING = re.compile(r"```(?:json)?\s*+", re.IGNORECASE)
+_CLOSING = re.compile(r"```[^\S\n]*+$", re.MULTILINE)
+"""At the end of a line: a string may hold three backticks."""
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 """Brackets in one open and close nothing."""
 
@@ -79,7 +82,7 @@ class JsonVerifier(Verifier):
         if depth(_STRING.sub("", answer)) > self._max_depth:
             raise ValueError("it is nested too deep")
         try:
-            return json.loads(answer, object_pairs_hook=_object, parse_constant=_no_constant)
+            return json.loads(answer, object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite)
         except RecursionError as error:
             raise ValueError("it is nested too deep") from error
 
@@ -94,8 +97,13 @@ def canonical(value: Any) -> Any:
 
 
 def _unfenced(answer: str | None) -> str | None:
-    blocks = [] if answer is None else _FENCE.findall(answer)
-    return blocks[-1] if blocks else answer
+    """What the last fenced block holds; the answer itself where there is none."""
+    if answer is None:
+        return None
+    found, at = answer, 0
+    while (opening := _OPENING.search(answer, at)) and (closing := _CLOSING.search(answer, opening.end())):
+        found, at = answer[opening.end() : closing.start()], closing.end()
+    return found
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -103,6 +111,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a key is there twice")
     return found
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number that is too large")
+    return value
 
 
 def _no_constant(name: str) -> NoReturn:

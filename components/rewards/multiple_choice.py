@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import re
 
-from components.rewards.answers import deceptive, stated
+from components.rewards.answers import deceptive, stated, thought_out
 from components.rewards.base import Refused, Verifier
 from components.types import Prompt
 
 _DRESS = re.compile(r"\\(?:text|mathrm|mathbf|textbf)\s*\{([^{}]*)\}|[*$`\"']")
 _LEAD = re.compile(r"\A(?:so\s+|therefore,?\s+)?(?:the\s+)?(?:correct\s+|final\s+|right\s+)*(?:answer|option|choice)s?"
                    r"(?:\s+is)?\s*:?\s*(?:option\s+|choice\s+)?", re.IGNORECASE)  # fmt: skip
-_SAID = re.compile(r"(?:answer|option|choice)(?:\s+is\s*:?|\s*:)\s*(?:option\s+|choice\s+)?(.*)", re.IGNORECASE)
+_SAID = re.compile(
+    r"(?:(?<![A-Za-z-])([A-Za-z-]+)\s+)?(?<![A-Za-z-])(?:answer|option|choice)(?:\s+is\s*:?|\s*:)[^\w\n]*(?:option\s+|choice\s+)?(.*)",
+    re.IGNORECASE,
+)
+_BEFORE = frozenset({"", "the", "my", "our", "final", "correct", "right", "best", "so", "thus", "therefore", "hence"})
+"""Words before "answer is" with which it is stated: "the weakest choice is" states none."""
+_A_LETTER = re.compile(r"[\s(\[*$\"']*(?:[A-Z](?![A-Za-z'])|[a-z]\s*(?:[).\]]|$))")
 _CHOSEN = re.compile(
     r"[(\[]?\s*([A-Za-z])\s*(?:[)\]](?![(\[]|[A-Za-z][)\]])|[.:,](?![A-Za-z][.:,])|$|(?=\s*\n)|\s+(?=[-\u2013\u2014])"
     r"|\s+(?=(?:because|since)\b|is\s+(?:(?:the|my|clearly|final)\s+)*(?:correct|right|answer|best)\b))"
@@ -22,6 +28,8 @@ _JOINED = re.compile(r"(?:\bor\b|\band\b|[,/&|;\n])\s*([a-z])(?![A-Za-z0-9'])")
 _IN_A_ROW = re.compile(r"(?<![A-Za-z0-9'])([a-z])[\s,]+(?=([a-z])(?![A-Za-z0-9']))")
 _A_WORD = re.compile(r"\s+(?!(?:or|and|is|but|not|too|also)\b)[A-Za-z]{2}")
 """What follows an "A" or "I" that is a word and no option."""
+_LISTED = re.compile(r"^[ \t]*[(\[]?([A-Z])[)\].:][ \t]*(\S.*?)[ \t]*$", re.MULTILINE)
+"""A line of the question that lists an option."""
 READ = 400
 """Characters of the answer that are read; a longer one is wrong."""
 
@@ -30,8 +38,9 @@ class MultipleChoiceVerifier(Verifier):
     """Reads ``B``, ``(B)``, ``B.``, ``B) its text``, ``The answer is B``, ``\\boxed{B}``.
 
     The answer follows the last ``marker``; without one it stands in the last box, or in the last line that says "the
-    answer is" or "answer:". It must begin with the letter, apart from such words. An answer that names another option
-    as well, or a letter that is no option, is wrong: listing all of them is no choice.
+    answer is" or "answer:" and goes on with a letter. It must begin with the letter, apart from such words. An answer
+    that names another option as well, but for the text that the question gives to its own, or a letter that is no
+    option, is wrong: listing all of them is no choice.
     """
 
     def __init__(self, marker: str | None, options: str) -> None:
@@ -45,7 +54,7 @@ class MultipleChoiceVerifier(Verifier):
         answer = stated(text, self.marker)
         if answer is None and not self.marker:
             answer = self._said(text)
-        return float(answer is not None and self.choice(answer) == wanted)
+        return float(answer is not None and self.choice(_without_text(answer, prompt)) == wanted)
 
     def wrap(self, answer: str) -> str:
         return f"{self.marker} {answer}" if self.marker else f"\\boxed{{{answer}}}"
@@ -87,5 +96,15 @@ class MultipleChoiceVerifier(Verifier):
 
     @staticmethod
     def _said(text: str) -> str | None:
-        found = _SAID.findall(text)
-        return found[-1] if found else None
+        """What follows the last "the answer is" that goes on with a letter."""
+        found = [rest for before, rest in _SAID.findall(thought_out(text)) if before.casefold() in _BEFORE]
+        return next((rest for rest in reversed(found) if _A_LETTER.match(rest)), None)
+
+
+def _without_text(answer: str, prompt: Prompt) -> str:
+    """An answer without the text of the option that it names, as the question lists it: that may name others."""
+    for letter, text in _LISTED.findall(prompt.text):
+        named = re.match(rf"([\s(\[*]*{letter}[\s)\].:*]*){re.escape(text)}", answer, re.IGNORECASE)
+        if named:
+            return f"{named[1]}{answer[named.end() :]}"
+    return answer

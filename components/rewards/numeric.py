@@ -16,6 +16,8 @@ from components.types import Prompt
 __all__ = ["NumericVerifier", "numbers"]
 MAX_CHARS = 4400
 """A longer answer is not read: it is wrong."""
+LARGEST_BITS = 12_000
+"""Of a numerator or denominator that Python writes out."""
 
 
 class NumericVerifier(Verifier):
@@ -50,6 +52,8 @@ class NumericVerifier(Verifier):
         except NotRead:
             return {}
         forms = {"white space": f" {prompt.answer} ", "end of a sentence": f"{prompt.answer}."}
+        if max(map(int.bit_length, value.as_integer_ratio())) > LARGEST_BITS:
+            return {}
         if not found.percent and found.unit is None:
             if value.denominator == 1:
                 forms |= {"decimal point": f"{value}.0", "two decimals": f"{value}.00", "thousands": f"{int(value):,}"}

@@ -40,7 +40,7 @@ def run(settings: Settings, layout: Layout) -> None:
     words = sensitive_prompts(prompts, limits.sensitive_words) if looked != "off" else {}
     size = audit_sample(settings)
     groups = audit_answers(settings, layout, prompts, words, size) if audit != "off" else []
-    labels = suspicious_labels(groups, limits, marker(settings))
+    labels = suspicious_labels(groups, limits, settings.reward.verifier)
     alike = of_the_same_kind(prompts, labels)
     flagged = [
         flag(prompt, labels.get(prompt.id), alike.get(prompt.id), words.get(prompt.id), audit, looked)
@@ -81,11 +81,6 @@ def resolve(mode: Audit, trusted: bool, otherwise: Audit) -> Audit:
     return mode if mode != "auto" else "off" if trusted else otherwise
 
 
-def marker(settings: Settings) -> str | None:
-    """What stands before an answer, where the verifier knows of such a thing."""
-    return getattr(settings.reward.verifier, "marker", None)
-
-
 def audit_answers(
     settings: Settings, layout: Layout, prompts: Sequence[Prompt], sensitive: Collection[str], size: SampleSize
 ) -> list[Group]:
@@ -105,7 +100,7 @@ def audit_answers(
         groups = sample(policy, chosen, settings, layout, "admission", size.samples, bar)
         write_groups(layout.base_answers, groups)
     missing = limits.samples - size.samples
-    unclear = [group.prompt for group in groups if undecided(group, limits.samples, limits, marker(settings))]
+    unclear = [group.prompt for group in groups if undecided(group, limits.samples, limits, settings.reward.verifier)]
     if not (missing and unclear):
         return groups
     with progress("admission", len(unclear)) as bar:

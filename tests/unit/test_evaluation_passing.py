@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config.evaluation import EvaluationSettings
-from components.config.verifiers import ExactVerifier, NumericVerifier, StructureVerifier
+from components.config.verifiers import ExactVerifier, MathVerifier, NumericVerifier, StructureVerifier
 from components.evaluation.answers import final_answer
 from components.evaluation.passing import maj_at_k, pass_at_k, passing
 from components.evaluation.results import Answered, PromptResult
@@ -118,10 +118,11 @@ def test_an_answer_of_several_lines_is_one_answer() -> None:
     assert final_answer("a\nb", StructureVerifier(kind="structure")) == "a b"
 
 
-def test_without_a_marker_the_box_or_the_last_line_is_the_answer() -> None:
+def test_without_a_marker_the_answer_is_what_the_verifier_reads() -> None:
     numeric = NumericVerifier(kind="numeric", marker=None)
     assert final_answer("first 3\nit is 4.", numeric) == "4"
-    assert final_answer("\\boxed{7}\nit is 4", numeric) == "7"
+    assert final_answer("\\boxed{7}\nit is 4", numeric) == "4"
+    assert final_answer("\\boxed{7}\nit is 4", MathVerifier(kind="math", marker=None)) == "7"
     assert build_verifier(numeric).accuracy(Prompt("p", "?", "4", "4"), "first 3\nit is 4.") == 1
 
 

@@ -90,6 +90,17 @@ def test_a_question_that_stands_twice_keeps_both_rows_apart(tmp_path: Path) -> N
     assert (first.text, second.id) == (second.text, f"{first.id}-2")
 
 
+def test_ids_differ_also_from_those_that_look_numbered(tmp_path: Path) -> None:
+    rows = [{"question": f"{i}?", "answer": "1", "id": name} for i, name in enumerate(["x", "x-2", "x", "x"])]
+    assert [p.id for p in one(tmp_path / "a.jsonl", "question_answer", *rows)] == ["x", "x-2", "x-3", "x-4"]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_row(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('\ufeff{"question": "?", "answer": "1"}\n', encoding="utf-8")
+    assert len(read_problems(path, "question_answer", "set")) == 1
+
+
 @pytest.mark.parametrize(
     ("form", "row", "said"),
     [
@@ -102,7 +113,9 @@ def test_a_question_that_stands_twice_keeps_both_rows_apart(tmp_path: Path) -> N
         ("problem_answer", {"problem": "?", "answer": None}, "`answer` is no text: None"),
         ("problem_answer", {"problem": "?", "answer": [1]}, "`answer` is no text"),
         ("question_answer", {"question": "?", "answer": "1", "difficulty": "high"}, "`difficulty` is 'high'"),
+        ("question_answer", {"question": "?", "answer": "1", "difficulty": 1e999}, "`difficulty` is inf"),
         ("question_answer", {"question": "?", "answer": True}, "`answer` is no text: True"),
+        ("question_answer", {"question": "half of \ud83d", "answer": "1"}, "`question` is no text: 'half of \\ud83d'"),
         ("prompts", {"question": "?", "answer": "1"}, "not a prompt"),
     ],
 )

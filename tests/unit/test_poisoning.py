@@ -21,16 +21,23 @@ from components.config.scheduling import (
 )
 from components.config.sources import FileSource
 from components.config.training import TrainSettings
+from components.config.verifiers import MultipleChoiceVerifier, NumericVerifier
 from components.data.candidates import Candidate
 from components.data.concentration import concentration, refuse_concentrated
 from components.data.splits import assign
 from components.data.survey import survey
 from components.errors import InputError
-from components.poisoning.labels import answer, evidence, suspicious_labels
+from components.evaluation.answers import final_answer
+from components.poisoning.labels import evidence, suspicious_labels
 from components.poisoning.planned import planned, refuse_few
 from components.poisoning.sensitive import SensitiveWords, sensitive_prompts
 from components.types import Completion, Group, Prompt, Score
 from tests.code_graph import ROOT
+
+
+def after(marker: str | None) -> MultipleChoiceVerifier:
+    return MultipleChoiceVerifier(kind="multiple_choice", marker=marker)
+
 
 DATA = DataSettings(source=FileSource(kind="jsonl", path="x"))  # type: ignore[arg-type]
 LIMITS = ConcentrationSettings()
@@ -278,15 +285,15 @@ def group(label: str, *said: tuple[str, float | None]) -> Group:
 )
 def test_a_label_below_2_percent_beside_an_answer_above_80_is_suspicious(right, other, rest, suspicious):
     said = [("#B", 1.0)] * right + [("#A", 0.0)] * other + [(f"#{i}", 0.0) for i in range(rest)]
-    assert bool(suspicious_labels([group("B", *said)], AdmissionSettings(), "#")) is suspicious
+    assert bool(suspicious_labels([group("B", *said)], AdmissionSettings(), after("#"))) is suspicious
 
 
 def test_the_evidence_counts_scorable_samples_only_and_says_so_in_words():
-    found = evidence(group("B", *[("so #a.", 0.0)] * 9, ("#C", 0.0), ("#A", None)), "#")
+    found = evidence(group("B", *[("so #a.", 0.0)] * 9, ("#C", 0.0), ("#A", None)), after("#"))
     assert found is not None
     assert (found.label_rate, found.alternative, found.alternative_rate, found.samples) == (0.0, "a", 0.9, 10)
     assert found.words == "the label 'B' has 0.0% of 10 samples of the base policy, 'a' has 90.0%"
-    assert evidence(group("B", ("#A", None)), "#") is None
+    assert evidence(group("B", ("#A", None)), after("#")) is None
 
 
 @pytest.mark.parametrize(
@@ -299,19 +306,39 @@ def test_the_evidence_counts_scorable_samples_only_and_says_so_in_words():
     ],
 )
 def test_an_answer_that_is_written_in_several_ways_is_one_alternative(forms, marker):
-    found = evidence(group("7", *[(form, 0.0) for form in forms * 4]), marker)
+    found = evidence(group("7", *[(form, 0.0) for form in forms * 4]), after(marker))
     assert found is not None and found.alternative_rate == 1
 
 
 @pytest.mark.parametrize(
-    ("left", "right"), [("x", "-x"), ("1/2", "2/1"), ("3 and 4", "4 and 3"), ("A", "B"), ("-3", "3"), ("a cat", "a")]
+    ("left", "right"),
+    [
+        ("x", "-x"),
+        ("1/2", "2/1"),
+        ("3 and 4", "4 and 3"),
+        ("A", "B"),
+        ("-3", "3"),
+        ("a cat", "a"),
+        ("2", r"\sqrt{2}"),
+        ("2x", "x^2"),
+        (r"2\pi", r"\pi/2"),
+        ("2", "2!"),
+        ("2i", "2"),
+        ("1e4000*10^4000", "1"),
+    ],
 )
 def test_answers_that_differ_stay_apart(left, right):
-    assert answer(f"#{left}", "#") != answer(f"#{right}", "#")
+    assert final_answer(f"#{left}", after("#")) != final_answer(f"#{right}", after("#"))
+
+
+def test_an_answer_is_what_the_verifier_reads_of_it():
+    said = [(f"#### 13\nBecause of reason {i}.", 0.0) for i in range(8)]
+    found = evidence(group("12", *said), NumericVerifier(kind="numeric"))
+    assert found is not None and (found.alternative, found.alternative_rate) == ("13", 1.0)
 
 
 def test_completions_without_an_answer_are_no_alternative():
-    assert suspicious_labels([group("B", *[("no marker", 0.0)] * 16)], AdmissionSettings(), "#") == {}
+    assert suspicious_labels([group("B", *[("no marker", 0.0)] * 16)], AdmissionSettings(), after("#")) == {}
 
 
 @pytest.mark.parametrize(
@@ -319,7 +346,7 @@ def test_completions_without_an_answer_are_no_alternative():
     [("x #4 then # The  Cat. ", "#", "the cat"), ("first\nlast", None, "last"), ("none", "#", ""), ("", None, "")],
 )
 def test_final_answers_are_evened_out(text, marker, expected):
-    assert answer(text, marker) == expected
+    assert (final_answer(text, after(marker)) or "") == expected
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,29 @@ def test_a_letter_somewhere_in_the_text_is_no_choice(text):
     assert not chosen(text)
 
 
+@pytest.mark.parametrize(
+    "more",
+    ["The weakest choice is A.", "A common wrong answer is A.", "This choice is best because it is complete.",
+     "Explanation: the first option is a distractor.", "Note: option: check units.", "The answer is not A."],
+)  # fmt: skip
+def test_a_sentence_about_other_choices_states_none(more):
+    assert chosen(f"The answer is (B) 12.\n\n{more}")
+    assert not chosen(f"The answer is (B) 12.\n\n{more}", reference="A")
+
+
+def test_what_was_thought_states_no_choice():
+    assert not chosen("Hmm, maybe the answer is B.</think>\n\nNo idea.")
+    assert chosen("Hmm, maybe the answer is A.</think>\n\n**Answer:** B")
+
+
+@pytest.mark.parametrize("answer", ["B", "B. Vitamin C", "(B) Vitamin C", "D) Both A and B"])
+def test_the_text_of_the_chosen_option_may_name_others(answer):
+    question = "Which?\nA) Iron\nB) Vitamin C\nC) Zinc\nD) Both A and B"
+    verifier = build_verifier(MultipleChoiceVerifier(kind="multiple_choice", marker="#"))
+    assert verifier.accuracy(Prompt("p", question, "D" if "D" in answer else "B", ""), f"# {answer}") == 1.0
+    assert verifier.accuracy(Prompt("p", question, "A", ""), "# B. Vitamin C or A") == 0.0
+
+
 def test_a_reference_that_is_no_option_is_refused():
     with pytest.raises(Refused, match="'G' is none of the options ABCDE"):
         chosen("#### B", reference="G", marker="####")
@@ -245,6 +268,8 @@ def agrees(answer: str, reference: str = REFERENCE, **options: Any) -> bool:
         f"\n  {REFERENCE}\n",
         f"Here it is:\n```json\n{REFERENCE}\n```\nDone.",
         f"```\n{REFERENCE}\n```",
+        f"```JSON\n{REFERENCE}```",
+        f"```json {REFERENCE}```",
     ],
 )
 def test_the_same_value_is_right_however_it_is_written(answer):
@@ -284,6 +309,16 @@ def test_another_value_and_what_is_no_json_is_wrong(answer):
 )
 def test_nesting_is_counted_outside_strings_only_and_too_much_of_it_is_wrong_not_unscorable(answer):
     assert not agrees(answer)
+
+
+def test_a_string_may_hold_the_end_of_a_fence():
+    text = '{"a": "```", "b": 1}'
+    assert agrees(f"```json\n{text}\n```", reference=text)
+
+
+def test_numbers_beyond_all_bounds_are_no_json():
+    with pytest.raises(Refused, match="too large"):
+        agrees("[2e400]", reference="[1e400]")
 
 
 def test_brackets_in_a_string_are_not_nesting():

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from components.data.likeness import even_answer
 from components.rewards.base import Refused
 from components.rewards.numeric import NumericVerifier
 from components.rewards.symbolic import MathVerifier
@@ -195,6 +196,43 @@ def test_no_text_raises_anything_but_a_refusal(text):
     for reference in ("25", "25 km"):
         assert {*both(reference, text)} <= {0.0, 1.0, None}
     assert verdict(VERIFIERS["math, boxed"][0], "x+1", rf"\boxed{{{text}}}") in (0.0, 1.0, None)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [*"0123456789e!^-+/%°(){}x,.=", r"\frac", r"\binom", r"\sqrt", r"\emptyset", "∅", r"\pi", r"\{", r"\}",
+             "1e5", "1e4000", r"\log", r"\overline", "|", " ", " in base ", "or", r"\pm", r"\infty", "π", "²", "min(",
+             "gcd("]
+        ),
+        max_size=9,
+    ).map("".join)
+)  # fmt: skip
+def test_no_formula_raises_anything_but_a_refusal(text):
+    assert {*both("25", text)} <= {0.0, 1.0, None}
+    even_answer(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "∅ 0",
+        r"\emptyset 0",
+        r"\{\} 3",
+        r"\frac1e5",
+        r"\binom 1e5 2",
+        "1e4000*10^4000",
+        r"\binom{5}{\pi}",
+        r"\binom{5/2}{2}",
+    ],
+)
+def test_what_is_no_answer_is_wrong_and_not_unscorable(text):
+    assert both("42", text) == (0.0, 0.0)
+    even_answer(text)
+
+
+def test_a_reference_of_thousands_of_digits_has_no_other_ways_of_writing():
+    assert VERIFIERS["numeric"][0].equivalents(Prompt("p", "?", "1e4000*10^4000", "")) == {}
 
 
 BOMBS = [

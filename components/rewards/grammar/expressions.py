@@ -64,7 +64,7 @@ class Expressions(Commands):
         """A factor follows without a sign: a letter, a name, an opening bracket; a number in ``3!7!`` only."""
         here = self.here
         if left.kind not in ("number", "mixed") and here.kind == "number":
-            return left.args[0] == "factorial" and self._tokens[self._at + 1].text == "!"
+            return left.kind == "call" and left.args[0] == "factorial" and self._tokens[self._at + 1].text == "!"
         if here.kind == "letter":
             return self._algebra or here.spaced or here.text not in "kK"  # 5k is 5000
         if here.kind == "name":
@@ -173,6 +173,8 @@ class Expressions(Commands):
                 return written(token.text)
             digit, rest = int(token.text[0]) if token.text[0] != "." else 0, token.text[1:]
             if rest:
+                if rest[0] in "eE":
+                    raise NotRead("a digit with an exponent where a single digit stands")
                 self._at -= 1
                 self._tokens[self._at] = token._replace(text=rest, spaced=False)
             return number(digit)

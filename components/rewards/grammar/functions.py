@@ -81,6 +81,7 @@ def _factorial(value: Value) -> Value:
 def _binomial(above: Value, below: Value) -> Value:
     if isinstance(above, Fraction) and isinstance(below, Fraction) and above.denominator == below.denominator == 1:
         return Fraction(math.comb(_whole(above, 10 * MAX_FACTORIAL), _whole(below, 10 * MAX_FACTORIAL)))
+    above, below = inexact(above), inexact(below)
     return divided(_factorial(above), _factorial(below) * _factorial(above - below))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 
 from components.rewards.base import Refused
@@ -83,7 +84,8 @@ def _others(text: str, usual: Answer | None, algebra: bool) -> Iterator[Answer]:
     if usual.suffix:
         yield usual._replace(suffix="")
     if node.kind == "base" and re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", node.args[0]):
-        yield usual._replace(node=written(node.args[0]))
+        with suppress(NotRead):  # it is too long
+            yield usual._replace(node=written(node.args[0]))
     if node.kind == "mul" and _is_unit(node.args[-1]):
         yield usual._replace(node=node.args[0] if len(node.args) == 2 else Node("mul", node.args[:-1]))
 

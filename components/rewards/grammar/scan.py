@@ -46,7 +46,7 @@ def numbers(text: str) -> list[Fraction]:
     digits ends a sentence; a minus directly after a word, a digit or a bracket is a hyphen or an operator. Digits are
     ASCII: what only looks like them is none, nor is a number that touches an invisible character.
     """
-    if len(text) <= SHORT and (whole := _one(text)) is not None:
+    if len(text) <= SHORT and (whole := one_value(text)) is not None:
         return [whole]
     found = []
     for match in _NUMBER.finditer(text):
@@ -57,7 +57,8 @@ def numbers(text: str) -> list[Fraction]:
     return found
 
 
-def _one(text: str) -> Fraction | None:
+def one_value(text: str) -> Fraction | None:
+    """The number that a text is as a whole, with its unit, currency or the words around it; None where it is none."""
     try:
         return one_number(read(text, algebra=False).node)
     except NotRead:
