@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,7 +19,8 @@ FLUSHES = 4
 
 def _remove_torn(path: Path) -> None:
     """Finish what a kill interrupted: put back a folder that was on its way out, drop temporary ones."""
-    torn = sorted(path.parent.glob(f".{path.name}.*"))
+    ours = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}(\.old)?")  # as tempfile names them
+    torn = sorted(one for one in path.parent.iterdir() if ours.fullmatch(one.name))
     retired = [folder for folder in torn if folder.suffix == ".old"]
     if retired and not path.exists():
         os.replace(retired.pop(), path)

@@ -142,6 +142,16 @@ def append_line(path: Path, row: Mapping[str, Any]) -> None:
             os.fsync(file.fileno())
 
 
+def cut_torn_line(path: Path) -> None:
+    """Remove an incomplete last line that a crash has left."""
+    if not path.exists():
+        return
+    with os_errors("write", path), path.open("rb+") as file:
+        text = file.read()
+        if text and not text.endswith(b"\n"):
+            file.truncate(text.rfind(b"\n") + 1)
+
+
 def read_text(path: Path, *, most: int = MOST_TEXT, how: str = CHECK_PATH) -> str:
     """Read UTF-8 text of no more than ``most`` bytes.
 

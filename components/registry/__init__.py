@@ -29,7 +29,8 @@ in `STORES`.
 from collections.abc import Callable
 
 from components.config.registry import RegistrySettings
-from components.registry.aliases import Alias, challenge, challenger, champion, follow, sound_history
+from components.registry.aliases import Alias, challenge, challenger, champion, sound_history
+from components.registry.appending import settle
 from components.registry.approvals import (
     Approval,
     Question,
@@ -99,7 +100,6 @@ __all__ = [
     "champion",
     "decided",
     "find",
-    "follow",
     "identify",
     "open_store",
     "promote",
@@ -113,6 +113,7 @@ __all__ = [
     "rejection_question",
     "rollback",
     "rollback_question",
+    "settle",
     "sign",
     "sound_history",
     "standing",

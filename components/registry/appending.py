@@ -61,10 +61,21 @@ def append(
         if history.records[record.number - 1] == record:
             break
         attempts.again()
-    follow(store, history)
-    for witness in witnesses:
-        note_seen(witness, store, history)
+    settle(store, history, policy, earlier)
     return record
+
+
+def settle(store: Store, history: History, *policies: Policy | None) -> None:
+    """Bring the alias to where the records are, and show the newest one to the witnesses of the policies. A decision
+    does so after its record; the same command again does it where a crash has come between.
+
+    Raises:
+        InputError: a witness knows of other records, or cannot be written.
+    """
+    follow(store, history)
+    for policy in policies:
+        if policy is not None and (witness := witness_of(policy)) is not None:
+            note_seen(witness, store, history)
 
 
 def check_in_force(history: History, policy: Policy) -> None:

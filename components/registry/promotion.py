@@ -12,8 +12,8 @@ from datetime import datetime
 
 from components.config.promotion import Policy
 from components.errors import InputError, NoCandidate
-from components.registry.aliases import follow, sound_history
-from components.registry.appending import append, check_in_force, make_record
+from components.registry.aliases import sound_history
+from components.registry.appending import append, check_in_force, make_record, settle
 from components.registry.approvals import Approval, Question, approvals_of
 from components.registry.authorization import check_approved
 from components.registry.base import Store
@@ -63,15 +63,20 @@ def standing_on(
 
 def _terms(store: Store, candidate: Candidate, judgement: Judgement, policy: Policy, now: datetime) -> Terms:
     proposal = question(candidate, judgement, policy, identity(store))
-    rejection = read_history(store).rejection(candidate.digest)
     return Terms(
         proposal,
         policy,
         now,
         started_by(store, candidate),
         doubtful=judgement.result == "inconclusive",
-        rejected=parse(rejection.at) if rejection else None,
+        rejected=_rejected_at(read_history(store), candidate),
     )
+
+
+def _rejected_at(history: History, candidate: Candidate) -> datetime | None:
+    """When the checkpoint was last turned down, on whatever evidence; approvals from before do not count."""
+    rejection = history.rejection(candidate.digest)
+    return parse(rejection.at) if rejection else None
 
 
 def final(history: History, candidate: Candidate) -> PromotionRecord | None:
@@ -102,24 +107,24 @@ def promote(
     """
     history = sound_history(store)
     if (made := decided(history, candidate, judgement.base)) is not None:
-        follow(store, history)
+        settle(store, history, policy)
         return not_rejected(made)
     check_in_force(history, policy)
     check_judgement(judgement, candidate, policy)
     if (champion := history.stands_on) is not None:
         check_approved(champion, policy)
     recheck(store, candidate.digest, candidate.evidence, policy)
-    approvals, registry = approvals_of(store, candidate.digest), identity(store)
-    terms = _terms(store, candidate, judgement, policy, clock())
+    registry, terms = identity(store), _terms(store, candidate, judgement, policy, clock())
 
     def write(history: History) -> PromotionRecord:
         if (made := decided(history, candidate, judgement.base)) is not None:
             return not_rejected(made)
         history.check_clock(now := clock())
+        approvals = approvals_of(store, candidate.digest)
         refusal = _rejections(approvals, candidate, policy, now, registry)
         if refusal.met:  # stated, and by a crash not recorded
             return make_record(history, refusal, gate_of(judgement), policy, now)
-        found = standing(approvals, replace(terms, now=now))
+        found = standing(approvals, replace(terms, now=now, rejected=_rejected_at(history, candidate)))
         if not found.met:
             raise NotApproved(found, f"evenkeel approve {candidate.digest[:12]} --by YOUR-NAME")
         return make_record(history, found, gate_of(judgement), policy, now)

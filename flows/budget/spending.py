@@ -6,6 +6,8 @@ could not write its line; its beginning is on record, and the last sign of life 
 
 from __future__ import annotations
 
+import json
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +17,7 @@ from subprocess import TimeoutExpired
 from typing import Any
 
 from components.errors import EvenkeelError
-from components.files import append_line, os_errors, read_json, read_jsonl, write_json
+from components.files import append_line, cut_torn_line, os_errors, read_json, read_text, write_json
 from components.layout import Layout
 from flows.budget.work import gpus_of
 from flows.run.workspace import Workspace
@@ -82,13 +84,14 @@ def attempt(workspace: Workspace, stage: str) -> Iterator[Attempt]:
     gpus, limit = gpus_of(workspace.settings, stage), _left(workspace, stage)
     if limit is not None and limit <= 0:
         raise _refusal(workspace, f"stage {stage} was not begun")
-    began, current = time.time(), Attempt(limit)
-    write_json(_open_attempt(workspace), {"stage": stage, "began": began, "gpus": gpus})
+    began, current = time.monotonic(), Attempt(limit)
+    identifier = secrets.token_hex(8)
+    write_json(_open_attempt(workspace), {"stage": stage, "began": time.time(), "gpus": gpus, "attempt": identifier})
     try:
         try:
             yield current
         finally:
-            _close(workspace, stage, time.time() - began, gpus, current.whole)
+            _close(workspace, stage, time.monotonic() - began, gpus, current.whole, identifier)
     except TimeoutExpired as error:
         raise _refusal(workspace, f"stage {stage} was stopped") from error
 
@@ -99,13 +102,18 @@ def close_killed_attempt(workspace: Workspace) -> None:
     if not path.exists():
         return
     found = read_json(path)
+    identifier = str(found.get("attempt", ""))
+    if identifier and any(row.get("attempt") == identifier for row in _rows(workspace.layout)):  # killed after that
+        path.unlink(missing_ok=True)
+        return
     log = workspace.log(str(found["stage"]))
     ended = max((file.stat().st_mtime for file in (log, workspace.progress) if file.exists()), default=found["began"])
-    _close(workspace, str(found["stage"]), max(0.0, ended - found["began"]), int(found["gpus"]), whole=False)
+    _close(workspace, str(found["stage"]), max(0.0, ended - found["began"]), int(found["gpus"]), False, identifier)
 
 
-def _close(workspace: Workspace, stage: str, seconds: float, gpus: int, whole: bool) -> None:
-    row = {"stage": stage, "seconds": round(seconds, 1), "gpus": gpus, "whole": whole}
+def _close(workspace: Workspace, stage: str, seconds: float, gpus: int, whole: bool, identifier: str) -> None:
+    row = {"stage": stage, "seconds": round(seconds, 1), "gpus": gpus, "whole": whole, "attempt": identifier}
+    cut_torn_line(_account(workspace.layout))
     append_line(_account(workspace.layout), row)
     with os_errors("remove", _open_attempt(workspace)):
         _open_attempt(workspace).unlink(missing_ok=True)
@@ -142,5 +150,9 @@ def _open_attempt(workspace: Workspace) -> Path:
 
 
 def _rows(layout: Layout) -> list[dict[str, Any]]:
+    """Without a line that a crash has left torn."""
     path = _account(layout)
-    return list(read_jsonl(path)) if path.exists() else []
+    if not path.exists():
+        return []
+    whole = read_text(path).rpartition("\n")[0]
+    return [json.loads(line) for line in whole.splitlines() if line.strip()]

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from components.errors import InputError
 from components.printing import block
 from flows.cli.base import AsJson, Config, Debug, Overrides, app
 from flows.host.git import project_root
@@ -30,6 +31,10 @@ def launch(
     debug: Debug = False,
 ) -> None:
     """Run the pipeline with its training on a Kubernetes cluster, a JobSet a stage. k8s/README.md comes first."""
+    if server and not dry_run:
+        raise InputError("there is nothing to check on the server", where="--server", how="add --dry-run")
+    if as_json and dry_run:
+        raise InputError("manifests are printed as YAML", where="--json", how="leave out --json or --dry-run")
     if not dry_run:
         from flows.cli.runs import run
 

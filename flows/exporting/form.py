@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from components.errors import InputError
+from components.registry.copying import copy_tree
 
 ADAPTER = "adapter"
 """Folder of a checkpoint with the adapter alone, see `components.policy.lora`."""
@@ -39,8 +43,6 @@ def write(form: Form, tree: Path, digest: str, folder: Path, title: str) -> None
     """
     match form:
         case Form.safetensors:
-            from components.registry.copying import copy_tree
-
             copy_tree(tree, folder, digest)
             if (folder / CARD).exists():
                 (folder / CARD).rename(folder / OTHERS)
@@ -48,8 +50,18 @@ def write(form: Form, tree: Path, digest: str, folder: Path, title: str) -> None
             if not (tree / ADAPTER).is_dir():
                 how = "export it as safetensors; only a run with policy.lora leaves an adapter"
                 raise InputError("the checkpoint has no adapter", where=digest, how=how)
-            shutil.copytree(tree / ADAPTER, folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
+            with _verified(tree, digest, folder) as copy:
+                shutil.copytree(copy / ADAPTER, folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
         case Form.gguf:
             from components.models.export import export_gguf  # imports torch
 
-            export_gguf(tree, folder / GGUF, title)
+            with _verified(tree, digest, folder) as copy:
+                export_gguf(copy, folder / GGUF, title)
+
+
+@contextmanager
+def _verified(tree: Path, digest: str, folder: Path) -> Iterator[Path]:
+    """A copy of a stored checkpoint on the disk of ``folder``: what is stored may change while it is read."""
+    with TemporaryDirectory(dir=folder) as name:
+        copy_tree(tree, Path(name), digest)
+        yield Path(name)

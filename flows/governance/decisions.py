@@ -15,7 +15,6 @@ from components.registry import (
     Standing,
     decided,
     find,
-    follow,
     identify,
     promote,
     question,
@@ -23,6 +22,7 @@ from components.registry import (
     rejection_question,
     rollback,
     rollback_question,
+    settle,
     sound_history,
     standing_on,
     standing_on_rollback,
@@ -169,7 +169,7 @@ def roll_back(context: RegistryContext, to: str, options: StatementOptions) -> D
     """
     history = sound_history(context.store)
     if made := _repeated_rollback(history, to, options):
-        follow(context.store, history)
+        settle(context.store, history, context.policy)
         return Decision(made.digest, made, stands_on=made)
     entry = target(history, to)
     if history.champion is not None and entry.digest == history.champion.digest:
@@ -196,7 +196,7 @@ def _finish_earlier(
     context: RegistryContext, candidate: Candidate, history: History, made: PromotionRecord
 ) -> Decision:
     """The earlier decision. If a crash interrupted it after its record was written, finish it."""
-    follow(context.store, history)
+    settle(context.store, history, context.policy)
     found = _conclude(context, candidate.digest, lambda: not_rejected(made))
     return replace(found, stands_on=history.stands_on)
 

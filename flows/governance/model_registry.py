@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,6 +42,10 @@ def register_champion(store: Store, record: PromotionRecord) -> list[str]:
         return [f"the champion was not registered with MLflow: {error}"]
 
 
+PASSWORD = re.compile(r"//[^/@\s]+@")
+"""User and password in an address."""
+
+
 def _registered(model: str, record: PromotionRecord) -> str:
     if SERVER not in os.environ:
         return f"not registered as model {model} of MLflow: {SERVER} is not set here"
@@ -63,7 +68,7 @@ def _registered(model: str, record: PromotionRecord) -> str:
         return f"not registered as model {model} of MLflow: no answer within {SECONDS:.0f} seconds"
     if done.returncode:
         said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        return f"not registered as model {model} of MLflow: {said[0]}"
+        return f"not registered as model {model} of MLflow: {PASSWORD.sub('//', said[0])}"
     return f"registered with MLflow: model {model}, version {done.stdout.strip()}, alias champion"
 
 

@@ -11,11 +11,14 @@ import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from components.config.promotion import FILE, Policy, load_policy, own_signers
 from components.errors import InputError
+from components.files import read_json
 from components.gate.candidate import judge_candidate
-from components.registry import History, PromotionRecord, read_candidate
+from components.layout import Layout
+from components.registry import Candidate, History, PromotionRecord, read_candidate
 from components.registry.adoption import unadopted
 from components.registry.authorization import missing_approvals
 from components.registry.policies import stored_policy
@@ -119,13 +122,24 @@ def refused_now(context: RegistryContext, record: PromotionRecord, policy: Polic
     stored = read_candidate(context.store, record.digest)
     if stored is None:
         return "its candidate record is gone"
-    candidate = replace(stored, evidence=record.evidence)
+    candidate = replace(stored, evidence=record.evidence, gate=_gate_of(context, record, stored))
     judgement = judge_candidate(context.store, candidate, policy, None)
     if judgement.result == "fail":
         return "; ".join(check.words for check in judgement.checks if check.result == "fail")
     if judgement.result == "inconclusive" and not all(one.statement.reason for one in record.approvals):
         return "the gate is inconclusive, and not everyone who approved gave a reason"
     return missing_approvals(record, policy, starter=in_evidence(context.store, candidate))
+
+
+def _gate_of(context: RegistryContext, record: PromotionRecord, stored: Candidate) -> Mapping[str, Any]:
+    """The gate's answer in the evidence of a record: the candidate may have been proposed again since, with another."""
+    if record.evidence is None:
+        return stored.gate
+    try:
+        found = read_json(Layout(context.store.tree(record.evidence)).gate)
+    except InputError:  # the judgement states what is wrong with the evidence
+        return stored.gate
+    return found if isinstance(found, dict) else stored.gate
 
 
 def _named(record: PromotionRecord) -> tuple[str, ...]:
@@ -209,7 +223,7 @@ def _states(project: Path) -> Iterator[Policy | None]:
     """The policy after each commit that changed one."""
     if not _committed(project):
         return
-    for commit in git(project, "rev-list", "--full-history", "HEAD", "--", *PATHS).splitlines():
+    for commit in git(project, "rev-list", "--full-history", "HEAD", "--branches", "--", *PATHS).splitlines():
         yield _at(project, commit)
 
 

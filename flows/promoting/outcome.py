@@ -11,11 +11,10 @@ from components.registry import (
     NotApproved,
     PromotionRecord,
     Standing,
-    Store,
     decided,
-    follow,
     promote,
     reject,
+    settle,
     sound_history,
 )
 from components.types import Judgement
@@ -56,7 +55,7 @@ def conclude(context: RegistryContext, candidate: Candidate, said: Approval | No
         said: what was just answered, and is stored.
     """
     while True:
-        if (made := existing_decision(context.store, candidate)) is not None:
+        if (made := existing_decision(context, candidate)) is not None:
             return Concluded("Decided", describe(made), record=made)
         history, note = sound_history(context.store), ""
         rejects = said is not None and said.statement.action == "reject"
@@ -72,7 +71,7 @@ def conclude(context: RegistryContext, candidate: Candidate, said: Approval | No
                 continue
             return Concluded("Refused", refusal.what, judgement)
         except InputError:
-            if (made := existing_decision(context.store, candidate)) is None:
+            if (made := existing_decision(context, candidate)) is None:
                 raise
             return Concluded(NAMES.get(made.outcome, "Decided"), describe(made), judgement, made)
         if record.outcome != "superseded":  # else the champion changed under the judgement: look again
@@ -86,12 +85,12 @@ def describe(record: PromotionRecord) -> str:
     return f"{record.says}: {shown}" if shown else record.says
 
 
-def existing_decision(store: Store, candidate: Candidate) -> PromotionRecord | None:
-    """The decision that there is; the alias follows it, where a crash kept it from doing so."""
-    history = sound_history(store)
+def existing_decision(context: RegistryContext, candidate: Candidate) -> PromotionRecord | None:
+    """The decision that there is; what a crash kept from being done after it is done now."""
+    history = sound_history(context.store)
     made = decided(history, candidate, history.base)
     if made is not None:
-        follow(store, history)
+        settle(context.store, history, context.policy)
     return made
 
 

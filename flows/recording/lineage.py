@@ -88,7 +88,7 @@ def note_starter(workspace: Workspace, flow_run_id: str | None, deployed: bool) 
     """Add the present user to those who worked on the run before. Call it with the workspace held."""
     names = _of_flow_run(flow_run_id) if deployed and flow_run_id else local_identity(workspace.project)
     before = starters(workspace)
-    if names is None or before == []:
+    if not names or before == []:
         write_json(_path(workspace), [])
     else:
         write_json(_path(workspace), sorted({*(before or ()), *names}))

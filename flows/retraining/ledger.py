@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from components.errors import InputError
-from components.files import append_line, os_errors, read_jsonl, write_jsonl
+from components.files import append_line, cut_torn_line, read_jsonl, write_jsonl
 from flows.host.locks import lock_file
 
 Row = TypeVar("Row")
@@ -125,7 +125,7 @@ class Ledger:
     def add(self, row: JoinedFile | StartedRun | FinishedRun) -> None:
         """Append a row. Call it with the lock held."""
         path = {JoinedFile: self._seen, StartedRun: self._begun, FinishedRun: self._nights}[type(row)]
-        _cut_torn_line(path)
+        cut_torn_line(path)
         append_line(path, asdict(row))
 
 
@@ -144,7 +144,7 @@ def _read(path: Path, kind: type[Row]) -> list[Row]:
     Raises:
         InputError: a line is not a row of this log: it was edited.
     """
-    _cut_torn_line(path)
+    cut_torn_line(path)
     if not path.exists():
         return []
     how = "restore it from a backup, or move the folder away to start over with the configured source"
@@ -153,13 +153,3 @@ def _read(path: Path, kind: type[Row]) -> list[Row]:
         return [kind(**row) for row in rows]
     except TypeError as error:
         raise InputError(f"not a row of this log: {error}", where=path, how=how) from error
-
-
-def _cut_torn_line(path: Path) -> None:
-    """Remove an incomplete last line that a crash left."""
-    if not path.exists():
-        return
-    with os_errors("write", path), path.open("rb+") as file:
-        text = file.read()
-        if text and not text.endswith(b"\n"):
-            file.truncate(text.rfind(b"\n") + 1)

@@ -368,10 +368,11 @@ def test_a_full_disk_under_safetensors_is_an_error_of_the_machine(tmp_path):
 
 def test_what_a_kill_left_of_a_folder_is_put_in_order(tmp_path):
     target = tmp_path / "out"
-    retired = tmp_path / ".out.abc.old"
+    retired = tmp_path / ".out.abcdefgh.old"
     retired.mkdir()
     (retired / "kept").write_text("old")
-    (tmp_path / ".out.def").mkdir()
+    (tmp_path / ".out.ijkl_mn0").mkdir()
+    (tmp_path / ".out.notes").mkdir()  # of somebody else
 
     def fail(folder):
         raise RuntimeError("stop here")
@@ -379,4 +380,4 @@ def test_what_a_kill_left_of_a_folder_is_put_in_order(tmp_path):
     with pytest.raises(RuntimeError):
         directories.write_directory(target, fail)
     assert (target / "kept").read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".out.notes", "out"]

@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 from components.config import load, substance
 from components.config.root import Settings
 from components.errors import EXIT_BAD_INPUT, InputError
-from components.files import append_line, read_jsonl, write_json
+from components.files import append_line, read_json, read_jsonl, write_json
 from components.processes.living import lives
 from components.stages import STAGES, wanted
 from flows.budget import costs, spending, work
@@ -332,9 +332,26 @@ def spend(
 ) -> None:
     clock = iter([1000.0, 1000.0 + seconds])
     with monkeypatch.context() as patch:
-        patch.setattr(spending.time, "time", lambda: next(clock))
+        patch.setattr(spending.time, "monotonic", lambda: next(clock))
         with attempt(workspace, stage) as current:
             current.whole = whole
+
+
+def test_what_a_crash_leaves_of_the_account_loses_and_doubles_nothing(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = made(project, "seed=25")
+    opened = workspace.layout.state / "attempt.json"
+    with attempt(workspace, "sft") as current:
+        kept, current.whole = read_json(opened), True
+    write_json(opened, kept)  # killed between the entry and the removal of this file
+    spend(workspace, monkeypatch, "train", 5)
+    assert [row["stage"] for row in account(workspace)] == ["sft", "train"]
+    with (workspace.layout.state / "spent.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"stage": "tr')
+    assert spent(workspace.layout).hours == pytest.approx(5 / HOUR, abs=1e-3)
+    spend(workspace, monkeypatch, "train", 7)
+    assert [row["seconds"] for row in account(workspace)][1:] == [5.0, 7.0]
 
 
 def test_gpu_hours_count_each_stage_by_its_gpus(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from components.registry import (
     DirectoryStore,
     PromotionRecord,
     Question,
+    appending,
     candidates,
     find,
     identify,
@@ -252,6 +253,33 @@ def test_a_registry_that_was_put_back_is_seen_by_the_witness_of_the_policy(candi
     pulled = RUNNER.invoke(app, ["pull", "champion", "--to", "copy"])
     assert isinstance(pulled.exception, InputError) and problem in pulled.exception.what
     assert not Path("copy").exists()
+
+
+def test_a_champion_that_is_proposed_again_with_another_gate_holds_by_the_evidence_it_was_approved_on(
+    champion: str,
+) -> None:
+    before = find(DirectoryStore(Path("registry")), champion)
+    after = propose_in(Path(), 1.0, champion=champion)
+    assert after.digest == champion and after.gate != before.gate
+    assert verify("champion")[0] == 0
+    assert RUNNER.invoke(app, ["pull", "champion", "--to", "copy"]).exit_code == 0
+
+
+def test_the_same_command_after_a_crash_shows_the_decision_to_the_witness(
+    candidate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(FILE).write_text("witness: {path: witness}\n")
+    commit(Path())
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(appending, "note_seen", killed)
+        RUNNER.invoke(app, ["approve", candidate, "--by", "ada"])
+    assert not Path("witness/objects/heads").exists()
+    assert RUNNER.invoke(app, ["promote", candidate]).exit_code == 0
+    assert verify("champion")[1]["witness"]["words"] == "it has seen record 1"
 
 
 def test_a_champion_of_before_holds_once_the_new_policy_was_adopted(champion: str) -> None:

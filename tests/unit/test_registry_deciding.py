@@ -161,6 +161,25 @@ def test_evidence_is_not_read_again_because_somebody_else_was_first(
     assert read.count(candidate.evidence) == 2, "whether it is whole, and who started the run"
 
 
+def test_a_rejection_that_arrives_during_a_promotion_outlives_the_approvals_of_before(
+    store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "report.html").write_text("")
+    candidate = propose(store, evidence=store.put_tree(tmp_path))
+    (tmp_path / "report.html").write_text("other")
+    again = [replace(candidate, evidence=store.put_tree(tmp_path))]
+    put = store.put_if_absent
+
+    def late(key: str, data: bytes) -> bool:
+        if key == record_key(1) and again:
+            turn_down(store, again.pop())
+        return put(key, data)
+
+    monkeypatch.setattr(store, "put_if_absent", late)
+    with pytest.raises(NotApproved):
+        approve(store, candidate)
+
+
 # --- the gate
 
 

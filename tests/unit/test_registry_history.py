@@ -22,7 +22,6 @@ from components.registry import (
     Standing,
     Store,
     champion,
-    follow,
     identify,
     promote,
     read_history,
@@ -34,7 +33,7 @@ from components.registry import (
     state,
     store_approval,
 )
-from components.registry.aliases import CHAMPION
+from components.registry.aliases import CHAMPION, follow
 from components.registry.appending import make_record
 from components.registry.authorization import missing_approvals
 from components.registry.history import History
