@@ -90,7 +90,7 @@ class VolumeState(Section):
     @field_validator("path")
     @classmethod
     def _is_absolute(cls, path: str) -> str:
-        if not path.startswith("/") or path == "/" or ".." in PurePosixPath(path).parts:
+        if not path.startswith("/") or not path.strip("/.") or ".." in PurePosixPath(path).parts:
             raise ValueError(f"{path!r} must be the absolute path of a folder below /")
         if path.rstrip("/") in ("/tmp", "/work") or PurePosixPath(path).parts[1] in ("dev", "proc", "sys"):
             raise ValueError(f"{path} is a folder of the pods' own; choose another, such as /shared")
@@ -179,8 +179,12 @@ class KubernetesSettings(Section):
     learner: LearnerPods = LearnerPods()
     rollout: PodSettings = PodSettings()
     queue: Name | None = Field(None, description="Kueue's LocalQueue that admits the run.")
-    deadline: int = Field(86_400, ge=60, description="Seconds that one attempt may take; a restart counts from zero.")
-    ttl: int = Field(86_400, ge=0, description="Seconds that an ended run's objects stay to be looked at.")
+    deadline: int = Field(
+        86_400, ge=60, le=10**8, description="Seconds that one attempt may take; a restart counts from zero."
+    )
+    ttl: int = Field(
+        86_400, ge=0, le=2**31 - 1, description="Seconds that an ended run's objects stay to be looked at."
+    )
     max_restarts: int = Field(3, ge=0, le=100, description="For what is neither a disruption nor bad input.")
     replacements: int = Field(6, ge=0, le=100, description="Failed rollout pods in one attempt that are replaced.")
     grace: int = Field(300, ge=30, le=3600, description="Seconds between SIGTERM and SIGKILL: a checkpoint's time.")

@@ -56,7 +56,9 @@ class LearnerSettings(AdamWSettings):
         False, description="Keep only the input of each layer and compute the rest again in the backward pass."
     )
     lr: float = Field(1e-4, gt=0, le=1, description="Learning rate of the policy after the warm-up.")
-    updates_per_step: int = Field(1, ge=1, description="Optimizer updates per rollout batch (mini-batches of groups).")
+    updates_per_step: int = Field(
+        1, ge=1, description="Optimizer updates per rollout batch, each of as many of its completions."
+    )
     micro_batch_tokens: int = Field(
         4096,
         ge=64,

@@ -110,11 +110,12 @@ class DpoTrainer:
         return {name: value for name, value in row.items() if math.isfinite(value)}
 
     def measure(self, pairs: Sequence[Pair]) -> dict[str, float]:
-        """The figures of some pairs under the present weights; empty where there is no pair."""
+        """The figures of some pairs under the present weights, without those that are not finite; empty where there is
+        no pair."""
         if not pairs:
             return {}
         sums = self.learner.measure(pairs, self._reference(pairs))
-        return {name: total / len(pairs) for name, total in sums.items()}
+        return {name: total / len(pairs) for name, total in sums.items() if math.isfinite(total)}
 
     def save(self, directory: Path) -> None:
         self.learner.save(directory)

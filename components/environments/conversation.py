@@ -32,7 +32,7 @@ def opening_ids(policy: Policy, messages: Sequence[Message], tools: Sequence[Mes
     if not policy.chat:
         return policy.encode_prompt("\n".join(text_of(message) for message in messages))
     given = _instructed(messages, policy.instruction)
-    return _encoded(policy, _rendered(policy, given, tools, generate=True))
+    return policy.encode_text(_rendered(policy, given, tools, generate=True))
 
 
 def further_ids(policy: Policy, messages: Sequence[Message]) -> tuple[int, ...]:
@@ -41,7 +41,7 @@ def further_ids(policy: Policy, messages: Sequence[Message]) -> tuple[int, ...]:
     A chat template is rendered with and around them; without one they stand in lines of their own.
     """
     if not policy.chat:
-        return _encoded(policy, "".join(f"\n{text_of(message)}" for message in messages) + "\n")
+        return policy.encode_text("".join(f"\n{text_of(message)}" for message in messages) + "\n")
     before = [{"role": "user", "content": "?"}, {"role": "assistant", "content": MARK}]
     rendered = _rendered(policy, [*before, *messages], (), generate=True)
     _, found, rest = rendered.rpartition(MARK)
@@ -51,7 +51,7 @@ def further_ids(policy: Policy, messages: Sequence[Message]) -> tuple[int, ...]:
             where="the chat template of the policy",
             how="use a policy whose template keeps earlier turns",
         )
-    return _encoded(policy, rest.removeprefix(str(policy.tokenizer.eos_token)))
+    return policy.encode_text(rest.removeprefix(str(policy.tokenizer.eos_token)))
 
 
 def tool_calls(text: str, number: int) -> tuple[str, list[dict[str, str]]]:
@@ -111,7 +111,3 @@ def _rendered(policy: Policy, messages: Sequence[Message], tools: Sequence[Messa
             where=f"the roles {', '.join(str(message['role']) for message in messages)}",
             how="use a policy whose template knows them, or set policy.chat to false for plain text",
         ) from error
-
-
-def _encoded(policy: Policy, text: str) -> tuple[int, ...]:
-    return tuple(policy.tokenizer.encode(text, add_special_tokens=False))

@@ -36,8 +36,8 @@ class Table:
         for task in running.values():
             task.add_done_callback(lambda _: self._moved.set())
         late: set[int] = set()
-        while any(not task.done() for task in running.values()):
-            late |= await self._quiet(running, timeout)
+        while left := {number: task for number, task in running.items() if not task.done() and number not in late}:
+            late |= await self._quiet(left, timeout)
             requests = [(number, *pair) for number in sorted(self._waiting) for pair in self._waiting[number]]
             self._waiting.clear()
             if requests:

@@ -14,6 +14,7 @@ from components.config import Settings
 from components.config.kubernetes import KubernetesSettings, PodSettings
 from components.config.policy import CheckpointModel
 from components.config.quantities import size
+from components.config.rollout import TorchEngine
 from components.config.servers import VllmEngine
 from components.errors import InputError
 from components.processes.memory import BYTES, GIB, HOW, check_stages, parameters_in, weights_of_engine
@@ -68,9 +69,9 @@ def check_pods(settings: Settings, stages: Sequence[str], folder: Path) -> None:
 def pod_needs(settings: Settings, how: KubernetesSettings, parameters: int) -> Iterator[Need]:
     """Of every role: its pod's memory, and where the nodes' label states how large they are, its GPUs'."""
     held, number = BYTES[settings.policy.dtype], parameters
-    copies = (held + weights_of_engine(settings)) * number
+    copies = (weights_of_engine(settings) if isinstance(settings.rollout.engine, TorchEngine) else 0) * number
     if settings.learner.kind == "torch":
-        copies += (STATE - 1) * held * number if settings.policy.lora is None else 0
+        copies += (STATE if settings.policy.lora is None else 1) * held * number
     place, what = "launch.kubernetes.learner", "the first pod of the learner"
     if settings.learner.kind != "torch":
         rank = rank_state(settings, on_gpu=how.learner.gpus > 0) * number

@@ -41,10 +41,18 @@ def processes_of(settings: Settings, shape: Shape, load: Load, gpu_memory: float
         found.append(Process(name, ranks - 1, [*_libraries(settings, on_gpu, FOLLOWER), *learner], gpus))
     engine = settings.rollout.engine
     if isinstance(engine, VllmEngine):
-        parts = server_parts(settings, shape, gpu_memory)
-        count, gpus = max(len(engine.urls), engine.processes), engine.tensor_parallel if gpu_memory else 0
+        own = gpu_memory if serves_on_gpu(settings) else None
+        parts = server_parts(settings, shape, own)
+        count, gpus = max(len(engine.urls), engine.processes), engine.tensor_parallel if own else 0
         found.append(Process("server", count, parts, gpus))
     return found
+
+
+def serves_on_gpu(settings: Settings) -> bool:
+    """Whether servers take GPUs where there are any."""
+    if settings.launch.kind == "kubernetes" and settings.launch.kubernetes is not None:
+        return settings.launch.kubernetes.rollout.gpus > 0
+    return True
 
 
 def learns_on_gpu(settings: Settings) -> bool:

@@ -10,10 +10,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from components.errors import EvenkeelError
+from components.errors import EXIT_STOPPED, EvenkeelError
 from components.pods import parcels
 from components.pods.depot import Depot
 from components.pods.ending import leave, status_of
+from components.processes.stopping import STOPPING, StopRequested
 
 INPUT = "input.json"
 
@@ -25,14 +26,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path)
     options = parser.parse_args(arguments)
     try:
-        bucket = Depot.of(options.uri).bucket("input")
-        parcel = parcels.read(bucket, INPUT)
-        parcels.fetch(bucket, parcel, options.folder)
-        print(f"fetch: {len(parcel.files)} files in {options.folder}")
-        return 0
+        with STOPPING.on_signal():  # else a process with the number 1 ignores SIGTERM
+            return _fetch(options.uri, options.folder)
+    except StopRequested:
+        return EXIT_STOPPED
     except EvenkeelError as error:
         print(f"fetch: {error}", file=sys.stderr, flush=True)
         return leave(status_of(error))
+
+
+def _fetch(uri: str, folder: Path) -> int:
+    bucket = Depot.of(uri).bucket("input")
+    parcel = parcels.read(bucket, INPUT)
+    parcels.fetch(bucket, parcel, folder)
+    print(f"fetch: {len(parcel.files)} files in {folder}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -78,7 +78,15 @@ class Policy:
 
     def encode_answer(self, answer: str) -> tuple[int, ...]:
         """Token ids of an answer, end token included."""
-        return (*self._known(self.tokenizer.encode(answer, add_special_tokens=False)), self.eos_id)
+        return (*self.encode_text(answer), self.eos_id)
+
+    def encode_text(self, text: str) -> tuple[int, ...]:
+        """Token ids of a text as it stands.
+
+        Raises:
+            InputError: it holds a token that the model has no embedding of.
+        """
+        return self._known(self.tokenizer.encode(text, add_special_tokens=False))
 
     @property
     def embedded(self) -> int:

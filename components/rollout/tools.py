@@ -90,6 +90,6 @@ class ToolLoop(Engine):
         if row.calls == self._max_turns:
             row.finish = "length"
             return
-        ids = self._policy.tokenizer.encode(observation, add_special_tokens=False)
+        ids = self._policy.encode_text(observation)
         row.write(ids, [0.0] * len(ids), sampled=False)
         row.calls += 1

@@ -36,8 +36,8 @@ class Greso(Walk):
     def observe(self, groups: Sequence[Group]) -> None:
         super().observe(groups)
         scored = [group for group in groups if group.accuracies]
-        right = [not group.informative and group.accuracies[0] > 0 for group in scored]
-        wrong = [not group.informative and group.accuracies[0] <= 0 for group in scored]
+        right = [not group.informative and group.accuracies[0] == 1 for group in scored]
+        wrong = [not group.informative and group.accuracies[0] < 1 for group in scored]
         for group, all_right, all_wrong in zip(scored, right, wrong, strict=True):
             place = self._place[group.prompt.id]
             streak = int(self._streak[place])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -84,11 +85,20 @@ class SftTrainer:
         self.learner = build(policy, CrossEntropy(settings, policy.pad_id))
 
     def step(self, step: int) -> dict[str, float]:
-        """One update; ``step`` counts from 0. Returns the loss in nats per token that is learned."""
+        """One update; ``step`` counts from 0. Returns the loss in nats per token that is learned, and ``nonfinite``
+        where the gradient was not finite, which changes nothing.
+
+        Raises:
+            InputError: the loss is not finite.
+        """
         rows = [self._rows[i] for i in self._epochs.batch(step)]
         lr = self._settings.lr * warmup_then_cosine(step, self._settings.warmup, self._settings.steps)
         figures = self.learner.step(rows, lr, derive(self._seed, "dropout", step))
-        return {"loss": figures["loss"], "lr": lr}
+        if not math.isfinite(figures["loss"]):
+            how = "lower sft.lr, or look at the model: its weights may be damaged"
+            raise InputError(f"the loss of step {step} is {figures['loss']}", where="stage sft", how=how)
+        ignored = {} if math.isfinite(figures["grad_norm"]) else {"nonfinite": 1.0}
+        return {"loss": figures["loss"], "lr": lr, **ignored}
 
     def save(self, directory: Path) -> None:
         self.learner.save(directory)
@@ -107,7 +117,7 @@ def encode(policy: Policy, prompt: Prompt, tool: Tool | None) -> Row:
     answer: list[int] = []
     learned: list[bool] = []
     for text, sampled in segments:
-        ids = policy.tokenizer.encode(text, add_special_tokens=False)
+        ids = policy.encode_text(text)
         answer += ids
         learned += [sampled] * len(ids)
     return Row(policy.encode_prompt(prompt.text), (*answer, policy.eos_id), (*learned, True))

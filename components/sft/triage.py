@@ -8,6 +8,7 @@ checkpoints that RL then improved.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import comb
 from typing import Any, NamedTuple
@@ -46,7 +47,9 @@ def triage(groups: Sequence[Group], entropy: float, step: Step, limits: TriageSe
     k = max((len(group.completions) for group in groups), default=0)
     scored = [group for group in groups if group.accuracies]
     right = [(len(g.accuracies), sum(a == 1.0 for a in g.accuracies)) for g in scored]
-    all_right, all_wrong = constant_shares(right, step.group_size)
+    zeros = [(len(g.accuracies), sum(a == 0.0 for a in g.accuracies)) for g in scored]
+    all_right, all_wrong = constant_share(right, step.group_size), constant_share(zeros, step.group_size)
+    all_wrong = all_wrong if scored else 1.0
     completions = [c for g in groups for c in g.completions]
     figures: dict[str, Any] = {
         "prompts": len(groups),
@@ -54,7 +57,7 @@ def triage(groups: Sequence[Group], entropy: float, step: Step, limits: TriageSe
         "entropy": entropy,
         "pass_at_1": _mean([c / n for n, c in right]),
         "pass_at_k": _mean([pass_at_k(n, c, min(k, n)) for n, c in right]),
-        "zero_variance_share": all_right + all_wrong,
+        "zero_variance_share": all_right + all_wrong + _mean([_partly(g.accuracies, step.group_size) for g in scored]),
         "all_right_share": all_right,
         "all_wrong_share": all_wrong,
         "truncated_share": _mean([float(c.finish_reason == "length") for c in completions]),
@@ -104,17 +107,21 @@ def refusals(figures: Mapping[str, Any], teaching: float) -> list[str]:
     return found
 
 
-def constant_shares(right: Sequence[tuple[int, int]], group_size: int) -> tuple[float, float]:
-    """Shares of all-right and all-wrong groups at the training's group size G, from ``right`` of ``samples`` by prompt.
+def constant_share(counted: Sequence[tuple[int, int]], group_size: int) -> float:
+    """The share of groups, at the training's group size G, of which all accuracies are the ones that were ``counted``:
+    by prompt the number of samples and how many of them had that accuracy.
 
-    The unbiased estimate over all ways to draw G of the n samples: C(c, G) / C(n, G) and C(n - c, G) / C(n, G). Of a
-    prompt with fewer than G scorable samples all of them are taken. Without a sample all groups count as all wrong.
+    The unbiased estimate over all ways to draw G of the n samples: C(c, G) / C(n, G). Of a prompt with fewer than G
+    scorable samples all of them are taken.
     """
-    if not right:
-        return 0.0, 1.0
-    drawn = [(n, c, min(group_size, n)) for n, c in right]
-    all_right = _mean([comb(c, size) / comb(n, size) for n, c, size in drawn])
-    return all_right, _mean([comb(n - c, size) / comb(n, size) for n, c, size in drawn])
+    drawn = [(n, c, min(group_size, n)) for n, c in counted]
+    return _mean([comb(c, size) / comb(n, size) for n, c, size in drawn])
+
+
+def _partly(accuracies: Sequence[float], group_size: int) -> float:
+    """The same for one prompt, of groups whose accuracies are all the same and neither 0 nor 1."""
+    values = Counter(value for value in accuracies if value not in (0.0, 1.0))
+    return sum(constant_share([(len(accuracies), count)], group_size) for count in values.values())
 
 
 def family_rates(groups: Sequence[Group]) -> dict[str, float]:

@@ -30,7 +30,7 @@ def usable_groups(parts: Parts, groups: Sequence[Group]) -> list[Group]:
 def learnable(parts: Parts, rollout: Rollout) -> Rollout:
     """The rollout, trained on those groups alone that are usable and whose prompts are as they were read."""
     prompts = parts.state.prompts
-    known = [group for group in rollout.trained if prompts.get(group.prompt.id, group.prompt) == group.prompt]
+    known = [group for group in rollout.trained if not prompts or prompts.get(group.prompt.id) == group.prompt]
     found = usable_groups(parts, known if parts.state.guard.enabled else rollout.trained)
     return replace(rollout, trained=tuple(found))
 

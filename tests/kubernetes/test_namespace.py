@@ -55,6 +55,16 @@ def test_a_container_that_says_nothing_gets_limits_and_none_gets_more_than_a_nod
     usual, largest = (ranges[name]["spec"]["limits"][0] for name in ("evenkeel", "evenkeel-largest"))
     assert usual["default"].keys() == usual["defaultRequest"].keys() == {"cpu", "memory"}
     assert largest["max"].keys() >= {"cpu", "memory"}
+    # The API server makes a default of every maximum that has none: of GPUs, one for each container that wants none.
+    assert largest["default"] == usual["default"] and largest["defaultRequest"] == usual["defaultRequest"]
+    assert largest["max"].keys() == largest["default"].keys()
+
+
+def test_kueue_counts_all_that_pods_request() -> None:
+    queue = by_kind(objects(K8S / "components" / "kueue"), "ClusterQueue")["evenkeel"]["spec"]
+    (group,) = queue["resourceGroups"]
+    requested = {"cpu", "memory", "ephemeral-storage", "nvidia.com/gpu"}
+    assert set(group["coveredResources"]) == requested == {one["name"] for one in group["flavors"][0]["resources"]}
 
 
 def test_a_nightly_run_makes_room_and_takes_none() -> None:

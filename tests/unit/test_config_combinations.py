@@ -454,6 +454,19 @@ LOOP = [
         {"rollout": {"tool": None}},
         id="weights in flight and a tool",
     ),
+    pytest.param(
+        {
+            "rollout": {
+                "asynchrony": {"in_flight": True},
+                "engine": {"kind": "vllm", "urls": ["http://127.0.0.1:8000"]},
+            },
+            "data": {"source": {"kind": "verifiers", "target": "games", "rows": 100}},
+            "reward": {"verifier": {"kind": "environment", "accuracy": "found"}},
+        },
+        ["rollout.asynchrony.in_flight", "an environment"],
+        {"rollout": {"asynchrony": {"in_flight": False}}},
+        id="weights in flight and an environment",
+    ),
 ]
 
 IMAGE = f"example.com/image@sha256:{'0' * 64}"

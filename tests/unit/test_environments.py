@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ from factories import TINY, settings
 
 from components.config.environments import EnvironmentVerifier, VerifiersSource
 from components.environments import process as processes
+from components.environments import table as tables
 from components.environments.conversation import Rewritten, further_ids, opening_ids, tool_calls
 from components.environments.episodes import verdict
 from components.environments.players import Conversation, Players
@@ -76,6 +78,32 @@ def test_an_episode_that_neither_asks_nor_ends_is_ended() -> None:
         return await table.serve(running, exchange, 0.05)
 
     assert asyncio.run(run()) == {0}
+
+
+def test_an_episode_that_resists_its_end_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "GRACE", 0.05)
+
+    async def stubborn() -> None:
+        while True:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.2)
+
+    async def other(table: Table) -> str:
+        return str((await table.request(1, {}))["text"])
+
+    async def run() -> tuple[set[int], str]:
+        table = Table()
+
+        async def exchange(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            return [{"text": "7"} for _ in requests]
+
+        running: dict[int, asyncio.Task[Any]] = {0: asyncio.create_task(stubborn())}
+        running[1] = asyncio.create_task(other(table))
+        found = await asyncio.wait_for(table.serve(running, exchange, 0.05), 10)
+        return found, running[1].result()
+
+    loop = asyncio.new_event_loop()  # `asyncio.run` would wait for the episode
+    assert loop.run_until_complete(run()) == ({0}, "7")
 
 
 # Tokens

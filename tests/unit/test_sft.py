@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -15,10 +16,10 @@ from components.config.policy import SftSettings, TriageSettings
 from components.policy import Policy
 from components.policy.tiny import build_tokenizer
 from components.sft.trainer import Row, SftTrainer, encode
-from components.sft.triage import Step, constant_shares, judged, triage
+from components.sft.triage import Step, constant_share, judged, triage
 from components.tools import Tool
 from components.tools.calculator import Calculator
-from components.types import Prompt
+from components.types import Completion, Group, Prompt, Score
 
 SETTINGS = SftSettings(steps=8, batch_size=4, lr=1e-2, warmup=2)
 
@@ -241,13 +242,25 @@ def test_a_step_never_trains_on_more_groups_than_it_has():
 
 
 def test_constant_groups_are_counted_over_all_ways_to_draw_them():
-    assert constant_shares([(4, 2)], 2) == (pytest.approx(1 / 6), pytest.approx(1 / 6))
-    assert constant_shares([(16, 8), (16, 0)], 8) == (pytest.approx(0.5 / 12870), pytest.approx(0.5 + 0.5 / 12870))
-    assert constant_shares([], 8) == (0.0, 1.0)
+    assert constant_share([(4, 2)], 2) == pytest.approx(1 / 6)
+    assert constant_share([(16, 8), (16, 0)], 8) == pytest.approx(0.5 / 12870)
+    assert constant_share([(16, 8), (16, 16)], 8) == pytest.approx(0.5 + 0.5 / 12870)
+    assert constant_share([], 8) == 0.0
 
 
 def test_of_a_prompt_with_too_few_scorable_samples_all_are_taken():
-    assert constant_shares([(4, 4), (4, 0), (4, 2), (4, 1)], 8) == (0.25, 0.25)
+    assert constant_share([(4, 4), (4, 0), (4, 2), (4, 1)], 8) == 0.25
+
+
+def test_groups_of_partial_accuracies_carry_a_gradient_where_these_differ():
+    def judged_on(*accuracies: float) -> dict[str, Any]:
+        scores = tuple(Score(value) for value in accuracies)
+        completions = tuple(Completion((1,), (-1.0,), "stop", "x") for _ in accuracies)
+        group = Group(Prompt("p", "?", "1", "1"), (1,), completions, scores)
+        return triage([group] * 8, 1.0, Step(2, 8, 1), TriageSettings())
+
+    assert judged_on(0.1, 0.9, 0.3, 0.4)["teaching"] == 8
+    assert judged_on(0.5, 0.5, 0.5, 0.5)["teaching"] == 0
 
 
 def test_groups_of_one_carry_a_gradient_because_a_critic_is_their_baseline():

@@ -30,6 +30,11 @@ def asynchrony(s: Sections) -> Iterator[str]:
             "rollout.asynchrony.in_flight needs to know the weights behind every token, and servers of "
             "rollout.engine.kind sglang give one label for a whole completion; use kind vllm, or leave it off"
         )
+    if how.in_flight and s.data.source.kind == "verifiers":
+        yield (
+            "rollout.asynchrony.in_flight needs to know the weights behind every token, and an environment "
+            "(data.source.kind verifiers) joins turns without; use one of the two"
+        )
     if how.in_flight and s.rollout.tool is not None:
         yield (
             "rollout.asynchrony.in_flight needs to know the weights behind every token, and a rollout.tool joins turns "

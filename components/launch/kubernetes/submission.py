@@ -37,5 +37,5 @@ def depot(plan: RunPlan) -> Depot | None:
     shared = plan.how.shared
     if not isinstance(shared, S3State):
         return None
-    here = Depot.of(address(plan.submission, shared))
+    here = Depot.of(address(plan.submission, plan.how, shared))
     return replace(here, endpoint_url=here.endpoint_url or shared.endpoint_url, region=here.region or shared.region)

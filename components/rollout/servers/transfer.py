@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import shutil
 import weakref
 from abc import ABC, abstractmethod
@@ -94,9 +95,9 @@ class FileTransfer(Transfer[File]):
         files, written = self._whole.get(number), list[Path]()
         for path, last in marked(iter(files) if files else self._write(f"{WEIGHTS}-{number}", weights)):
             written.append(path)
-            if last:
-                self._whole = {number: written}
-                self._remove(f"{WEIGHTS}-*", but=written[0].parent)
+            if last and files is None:
+                self._whole = {n: whole for n, whole in self._whole.items() if n > number} | {number: written}
+                self._remove_before(number)
             yield File(path, last)
 
     def _write(self, name: str, weights: Mapping[str, Tensor]) -> Iterator[Path]:
@@ -112,12 +113,13 @@ class FileTransfer(Transfer[File]):
             await client.update({"path": str(bucket.path)}, self._timeout)
 
     def close(self) -> None:
-        self._remove(f"{WEIGHTS}-*")
+        self._remove_before(math.inf)
 
-    def _remove(self, names: str, but: Path | None = None) -> None:
-        for older in self._folder.glob(names):
-            if older != but:
-                shutil.rmtree(older, ignore_errors=True)
+    def _remove_before(self, number: float) -> None:
+        """A server that is prepared gets older weights, at the same time as a hand-over writes newer ones."""
+        for folder in self._folder.glob(f"{WEIGHTS}-*"):
+            if int(folder.name.rpartition("-")[2]) < number:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 class AdapterTransfer(FileTransfer):
