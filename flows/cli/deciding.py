@@ -93,11 +93,15 @@ def rollback(
     days: Days = None,
     config: Config = DEMO,
 ) -> None:
-    """Go back to a checkpoint that was the champion before. Exit code 3: another became champion meanwhile."""
+    """Go back to a checkpoint that was the champion before. Exit code 3: approvals are missing, or another became
+    champion meanwhile."""
     from flows.governance import decisions, statements
 
     context = _decision_context(config)
-    _show(context, decisions.roll_back(context, to, statements.StatementOptions(by, reason, key, days)))
+    found = decisions.roll_back(context, to, statements.StatementOptions(by, reason, key, days))
+    _show(context, found)
+    if found.record is None:
+        raise typer.Exit(EXIT_NO_CANDIDATE)
 
 
 @app.command(name="adopt-policy")

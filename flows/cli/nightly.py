@@ -21,6 +21,7 @@ from flows.display.console import Display
 from flows.display.output import field, print_json
 from flows.host.git import project_root
 from flows.prefect_runtime.environment import loading, prefect_environment, start_server
+from flows.prefect_runtime.server_lost import server_needed
 from flows.retraining.ledger import Ledger
 from flows.retraining.plan import Start, plan_retraining
 from flows.retraining.summaries import summary_before, unchanged_summary
@@ -55,7 +56,7 @@ def nightly(
     with loading():
         from flows import nightly as flow  # imports Prefect, which reads its environment only once
 
-    with handle_signals(), Display(workspace, console, wanted(workspace.settings)):
+    with handle_signals(), Display(workspace, console, wanted(workspace.settings)), server_needed():
         start_server()
         ended = flow.nightly(
             str(config), incoming, start, overrides=typed, commit=workspace.snapshot.commit, fresh=fresh, now=now

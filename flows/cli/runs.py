@@ -32,7 +32,7 @@ from flows.display.output import print_json
 from flows.governance.registry import decision_on, project_store
 from flows.host.git import project_root
 from flows.prefect_runtime.environment import loading, prefect_environment, start_server
-from flows.prefect_runtime.server_lost import NOTE, outcome_on_disk
+from flows.prefect_runtime.server_lost import NOTE, outcome_on_disk, server_needed
 from flows.recording import read_record, read_recording, store_run
 from flows.run.parameters import recipe_file
 from flows.run.resumption import refuse_with_resume, reopen
@@ -132,7 +132,7 @@ def audit_verifier(
             from flows import audit_verifier as flow
 
     show_header(workspace)
-    with handle_signals(), Display(workspace, console, flow.STAGES):
+    with handle_signals(), Display(workspace, console, flow.STAGES), server_needed():
         start_server()
         verdict = flow.audit_verifier(
             str(config), overrides=overrides or (), commit=workspace.snapshot.commit, fresh=fresh

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import queue
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -30,11 +32,25 @@ def outcome_on_disk(workspace: Workspace, lost: httpx.HTTPError) -> Outcome:
     last = read(workspace.root)
     mine = last is not None and last.pid == os.getpid() and last.ended is not None
     if last is None or not mine or last.state not in ("candidate", "refused", "failed"):
-        how = "`evenkeel serve` starts it; the same command continues from the last checkpoint"
-        raise InputError(f"the Prefect server became unreachable ({type(lost).__name__})", how=how) from lost
+        raise _unreachable(lost) from lost
     if last.state == "failed":
         raise EvenkeelError(last.reason) from lost
     return Outcome(workspace.run_id, str(workspace.root), last.candidate, last.reason)
+
+
+def _unreachable(lost: httpx.HTTPError) -> InputError:
+    how = "`evenkeel serve` starts it; the same command continues from the last checkpoint"
+    return InputError(f"the Prefect server became unreachable ({type(lost).__name__})", how=how)
+
+
+@contextmanager
+def server_needed() -> Iterator[None]:
+    """The loss of the server in the block as an error of ours."""
+    try:
+        yield
+    except httpx.HTTPError as lost:
+        drop_queued_events()
+        raise _unreachable(lost) from lost
 
 
 def drop_queued_events() -> None:
