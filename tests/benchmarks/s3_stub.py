@@ -78,7 +78,7 @@ class Handler(BaseHTTPRequestHandler):
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def handle_expect_100(self) -> bool:
-        """Told at once: boto3 asks before every upload, and waits a second for an answer that stays in the buffer."""
+        """Answered at once: boto3 asks before every upload, and waits a second for what stays in the buffer."""
         answered = super().handle_expect_100()
         self.wfile.flush()
         return answered
