@@ -15,8 +15,12 @@ _SAID = re.compile(
     r"(?:(?<![A-Za-z-])([A-Za-z-]+)\s+)?(?<![A-Za-z-])(?:answer|option|choice)(?:\s+is\s*:?|\s*:)[^\w\n]*(?:option\s+|choice\s+)?(.*)",
     re.IGNORECASE,
 )
-_BEFORE = frozenset({"", "the", "my", "our", "final", "correct", "right", "best", "so", "thus", "therefore", "hence"})
-"""Words before "answer is" with which it is stated: "the weakest choice is" states none."""
+_OTHER = re.compile(
+    r"wrong|incorrect|false|weak|weakest|worst|bad|poor|other|another|common|tempting|popular|naive|initial|previous"
+    r"|first|second|third|next|last|this|that|these|each|every|either|neither|no|which|any|rejected",
+    re.IGNORECASE,
+)
+"""Words before "answer is" with which it is said of another: "the weakest choice is" states none."""
 _A_LETTER = re.compile(r"[\s(\[*$\"']*(?:[A-Z](?![A-Za-z'])|[a-z]\s*(?:[).\]]|$))")
 _CHOSEN = re.compile(
     r"[(\[]?\s*([A-Za-z])\s*(?:[)\]](?![(\[]|[A-Za-z][)\]])|[.:,](?![A-Za-z][.:,])|$|(?=\s*\n)|\s+(?=[-\u2013\u2014])"
@@ -97,7 +101,7 @@ class MultipleChoiceVerifier(Verifier):
     @staticmethod
     def _said(text: str) -> str | None:
         """What follows the last "the answer is" that goes on with a letter."""
-        found = [rest for before, rest in _SAID.findall(thought_out(text)) if before.casefold() in _BEFORE]
+        found = [rest for before, rest in _SAID.findall(thought_out(text)) if not _OTHER.fullmatch(before)]
         return next((rest for rest in reversed(found) if _A_LETTER.match(rest)), None)
 
 

@@ -198,6 +198,8 @@ def test_every_usual_form_of_one_choice_is_read(answer):
         "So the answer is option B, I think.",
         "So the answer is (B).",
         "The correct option is B",
+        "The safest choice is B.",
+        "I think answer: B",
         "It is \\boxed{B}",
     ],
 )
