@@ -233,6 +233,7 @@ def test_every_turn_reads_the_prompt_and_all_turns_before_it():
 def test_what_the_policy_sampled_is_never_tokenised_again():
     micro = policy()
     tokenizer = build_tokenizer(["<<1+1=2>>"] * 9, vocab_size=280, max_positions=64)
+    micro.model.resize_token_embeddings(len(tokenizer))
     micro = Policy(micro.model, tokenizer)
     single = [tokenizer.encode(c, add_special_tokens=False)[0] for c in "<<1+1="]
     assert single != tokenizer.encode("<<1+1=", add_special_tokens=False)  # << is a token, but was written as two
