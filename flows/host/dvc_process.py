@@ -36,6 +36,8 @@ class DvcProcess:
 
     _socket: socket.socket
     _is_loaded: bool
+    _limit: float
+    """Seconds that the present command may take."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -52,7 +54,8 @@ class DvcProcess:
         request = json.dumps(command).encode() + b"\n"
         with os_errors("write", log):
             log.parent.mkdir(parents=True, exist_ok=True)
-        until = math.inf if timeout is None else time.monotonic() + timeout
+        self._limit = math.inf if timeout is None else timeout
+        until = time.monotonic() + self._limit
         try:
             child = self._child
             if child is None or not self._loaded(child, until) or not self._send(request):
@@ -75,11 +78,11 @@ class DvcProcess:
         """What it sends next; nothing where it has ended.
 
         Raises:
-            TimeoutExpired: it sent nothing ``until`` then.
+            TimeoutExpired: it sent nothing until then.
         """
         while child.alive:
             if time.monotonic() > until:
-                raise TimeoutExpired("dvc", until)
+                raise TimeoutExpired("dvc", self._limit)
             if select.select([self._socket], [], [], POLL)[0]:
                 return self._receive(count)
         return b""
