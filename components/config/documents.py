@@ -120,6 +120,10 @@ Loader.add_constructor("tag:yaml.org,2002:float", Loader.construct_yaml_float)
 Loader.add_constructor(None, Loader.refuse_tag)
 
 
+AFTER_A_COMMENT = (yaml.BlockEndToken, yaml.StreamEndToken)
+"""Tokens that stand after the last comment of a document."""
+
+
 def read(text: str, where: str | Path, how: str = "fix that line") -> Any:
     """The value of a document.
 
@@ -127,6 +131,13 @@ def read(text: str, where: str | Path, how: str = "fix that line") -> Any:
         InputError: it is no YAML, or not as configurations are written; the line is named.
     """
     return _read(text, where, how, Loader)
+
+
+def comment_of(text: str) -> str:
+    """The comment at the end of a document that can be read; empty where there is none."""
+    ends = [token.end_mark.index for token in yaml.scan(text) if not isinstance(token, AFTER_A_COMMENT)]
+    rest = text[ends[-1] :].strip()
+    return rest if rest.startswith("#") else ""
 
 
 def foreign(text: str, where: str | Path) -> Any:

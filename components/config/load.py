@@ -17,7 +17,7 @@ import yaml
 from pydantic import ValidationError
 
 from components.config.complaints import complaint
-from components.config.documents import Dumper, read
+from components.config.documents import Dumper, comment_of, read
 from components.config.extensions import python_entries
 from components.config.root import Settings
 from components.config.shipped import PREFIX, PROJECT_CONFIGS, packaged
@@ -165,10 +165,6 @@ def _inherited(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
     return dict(below)
 
 
-AT_THE_END = (yaml.BlockEndToken, yaml.StreamEndToken)
-"""Tokens that stand after a comment."""
-
-
 def apply_override(tree: Tree, override: str) -> None:
     """Set one value in place; the right-hand side is YAML (``train.steps=20``, ``schedule={kind: uniform}``)."""
     key, separator, text = override.partition("=")
@@ -176,7 +172,7 @@ def apply_override(tree: Tree, override: str) -> None:
         raise InputError(f"cannot read the override {override!r}", where="--set", how="write --set section.name=value")
     where = f"--set {override[:SHOWN]}"
     value = read(text, where, how="correct the value, or quote it where it is text")
-    if comment := _comment(text):
+    if comment := comment_of(text):
         what = f"YAML takes {comment!r} for a comment"
         raise InputError(what, where=where, how="quote the text: --set 'name=\"text with # in it\"'")
     *parents, last = key.split(".")
@@ -192,13 +188,6 @@ def apply_override(tree: Tree, override: str) -> None:
     node.update(kept)
     old, whole = node.get(last), not parents and last in SAME
     node[last] = merge(old, value, same=whole) if isinstance(old, dict) and isinstance(value, dict) else value
-
-
-def _comment(text: str) -> str:
-    """The comment at the end of a text in YAML, which would be lost."""
-    ends = [token.end_mark.index for token in yaml.scan(text) if not isinstance(token, AT_THE_END)]
-    rest = text[ends[-1] :].strip()
-    return rest if rest.startswith("#") else ""
 
 
 def validate(tree: Mapping[str, Any], *, where: str) -> Settings:

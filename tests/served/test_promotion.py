@@ -277,6 +277,6 @@ def test_an_answer_outlives_a_policy_that_cannot_be_read(service: Service, proje
 
 
 def test_a_question_that_waited_all_the_time_still_waits(service: Service, waiting: Question) -> None:
-    """Minutes, in which the server looks for runs without a sign of life, and the janitor may have it asked again."""
+    """Minutes, in which the server looks for runs without a sign of life, and the janitor may resume it."""
     wait_for(lambda: service.flow_run(waiting.id)["state_name"] == "Suspended", BUSY)
     assert "Crashed" not in service.states(waiting.id)

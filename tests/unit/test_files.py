@@ -372,7 +372,7 @@ def test_what_a_kill_left_of_a_folder_is_put_in_order(tmp_path):
     retired.mkdir()
     (retired / "kept").write_text("old")
     (tmp_path / ".out.ijkl_mn0").mkdir()
-    (tmp_path / ".out.notes").mkdir()  # of somebody else
+    (tmp_path / ".out.notes").mkdir()  # no temporary folder
 
     def fail(folder):
         raise RuntimeError("stop here")

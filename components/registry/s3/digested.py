@@ -24,7 +24,7 @@ twice the time in the kernel."""
 class Sums:
     """The sha256 of a file and the CRC-32 of each part that it is sent in, in one pass.
 
-    The pass goes as far as somebody needs it. The threads that send the parts share it, and need not wait for its end.
+    The pass goes as far as a sum is needed. The threads that send the parts share it, and need not wait for its end.
     """
 
     def __init__(self, path: Path, part_size: int) -> None:
