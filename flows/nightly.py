@@ -105,8 +105,8 @@ def _unchanged(plan: RetrainingPlan, earlier: FinishedRun) -> RetrainingOutcome:
 
 def start_row(plan: RetrainingPlan) -> StartedRun:
     """The ledger's row of a run that starts."""
-    seen = len(plan.ledger.seen()) if plan.files else plan.ledger.settled
-    return StartedRun(plan.workspace.run_id, plan.key, plan.champion, seen, summary_before(plan))
+    joining = plan.ledger.unsettled() if plan.files else []
+    return StartedRun(plan.workspace.run_id, plan.key, plan.champion, summary_before(plan), joining)
 
 
 def say(lines: list[str]) -> None:

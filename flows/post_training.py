@@ -6,7 +6,6 @@ DVC knows what is up to date; the stages know neither.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
@@ -21,16 +20,12 @@ from components.config.kubernetes import SAMPLING
 from components.config.promotion import load_policy
 from components.config.servers import VllmEngine
 from components.files import read_json
-from components.gate.bundle import gather
 from components.planning.least import check_run
 from components.processes.environments import check_vllm_python, vllm_python
-from components.registry import propose
 from components.stages import wanted
 from components.types import GateCheck
-from components.working import working
 from flows.budget.estimate import begin
 from flows.budget.work import located
-from flows.governance.registry import project_store
 from flows.governance.signers import signing_key
 from flows.host.dvc_process import one_process
 from flows.host.git import project_root
@@ -38,7 +33,9 @@ from flows.host.processes import take_over
 from flows.prefect_runtime import events
 from flows.prefect_runtime.states import completed_as, expected_failures, value
 from flows.recording import recorded
-from flows.recording.lineage import note_starter, trace
+from flows.recording.lineage import note_starter
+from flows.recording.proposing import propose_run
+from flows.run.inputs import check_links
 from flows.run.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
 from flows.run.resumption import note_flow_run, refuse_with_resume, reopen, run_of_flow_run
 from flows.run.stages import StageResult, execute, reproduce
@@ -80,20 +77,8 @@ def report_refusal(workspace: Workspace) -> StageResult:
 @task(name="propose", task_run_name="propose", cache_policy=NO_CACHE)
 @expected_failures
 def propose_candidate(workspace: Workspace) -> str:
-    """Put the checkpoint into the registry with its evidence; returns its digest. Proposing twice changes nothing."""
-    layout, evidence, lineage = workspace.layout, workspace.layout.state / "evidence", trace(workspace)
-    origin = {name: lineage[name] for name in ("run", "commit", "tree", "started_by")}
-    omitted = gather(layout, lineage, evidence)
-    key = signing_key(workspace.project, load_policy(workspace.project))
-    if omitted:
-        get_run_logger().warning("too large to be kept with the candidate: %s", ", ".join(sorted(omitted)))
-    if key is None:
-        get_run_logger().warning("the checkpoint is not signed: no key of a signer that the policy lists is here")
-    store = project_store(workspace.project, workspace.settings)
-    with working("copying the checkpoint to the registry"):
-        digest = propose(store, layout.train_checkpoint, evidence, read_json(layout.gate), origin, key=key).digest
-    shutil.rmtree(evidence)
-    return digest
+    """Put the checkpoint into the registry, see `flows.recording.proposing`; returns its digest."""
+    return propose_run(workspace, get_run_logger().warning)
 
 
 @flow(name="post-training")
@@ -143,6 +128,7 @@ def post_training(
 def run_workspace(workspace: Workspace, *, fresh: bool = False) -> Outcome:
     """Take the run through the whole pipeline and show what came of it. Call it inside a flow run."""
     check_resources(workspace.settings, workspace.root)
+    check_links(workspace.settings, workspace.inputs)
     signing_key(workspace.project, load_policy(workspace.project))  # what is wrong with it is said now
     get_run_logger().info("run %s in %s", workspace.run_id, workspace.root)
     tag(workspace.run_id)

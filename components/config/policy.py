@@ -83,6 +83,7 @@ class SftSettings(AdamWSettings):
     batch_size: int = Field(96, ge=1, description="Demonstrations per update.")
     lr: float = Field(2e-3, gt=0, le=1, description="Largest learning rate, at the end of the warm-up.")
     warmup: int = Field(50, ge=0, description="Steps of linear warm-up; a cosine decay to 0 follows.")
+    micro_batch_tokens: int = Field(4096, ge=64, description="Padded tokens of one forward and backward pass.")
     weight_decay: float = Field(0.01, ge=0, description="Decoupled weight decay, as in learner.weight_decay.")
     betas: tuple[Beta, Beta] = Field((0.9, 0.98), description="beta_1 and beta_2 of AdamW, as in learner.betas.")
     checkpoint_every: int = Field(

@@ -53,7 +53,9 @@ class LearnerSettings(AdamWSettings):
         "and fsdp2, and policy.dtype in kind torch. On CPUs bfloat16 is for those with AVX-512 BF16 or AMX.",
     )
     activation_checkpointing: bool = Field(
-        False, description="Keep only the input of each layer and compute the rest again in the backward pass."
+        False,
+        description="Keep only the input of each layer and compute the rest again in the backward pass. Stages sft and "
+        "dpo do so too.",
     )
     lr: float = Field(1e-4, gt=0, le=1, description="Learning rate of the policy after the warm-up.")
     updates_per_step: int = Field(
@@ -69,7 +71,8 @@ class LearnerSettings(AdamWSettings):
         LOGITS_AT_ONCE,
         ge=1,
         description="Logits (tokens x vocabulary) that are held at a time; above it they are made in pieces, and made "
-        "again in the backward pass. On CPU it is faster to lower micro_batch_tokens until they fit.",
+        "again in the backward pass, in stages sft and dpo too. On CPU it is faster to lower micro_batch_tokens until "
+        "they fit.",
     )
     critic: CriticSettings = Field(CriticSettings(), description="Used by objective.advantage.kind gae only.")
     routing_replay: bool = Field(

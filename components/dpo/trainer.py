@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from torch import Tensor
 from components.config.dpo import DpoSettings
 from components.dpo.pairs import Answer, Pair
 from components.learner.batch import Batch, batch_of_rows
+from components.learner.cuts import runs
 from components.learner.epochs import Epochs
 from components.learner.optimizer import warmup_then_cosine
 from components.learner.supervised import Supervision, Terms
@@ -43,7 +44,9 @@ class Preference(Supervision[Pair]):
         return len(examples)
 
     def passes(self, examples: Sequence[Pair]) -> list[list[int]]:
-        return list(micro_batches(examples, self.settings.micro_batch_tokens))
+        ordered = sorted(range(len(examples)), key=lambda number: examples[number].length)
+        most = self.settings.micro_batch_tokens
+        return list(runs(ordered, lambda some: padded_tokens([examples[number] for number in some]), most))
 
     def batch(self, examples: Sequence[Pair]) -> Batch:
         answers = [pair.chosen for pair in examples] + [pair.rejected for pair in examples]
@@ -122,16 +125,6 @@ class DpoTrainer:
 
     def load(self, directory: Path) -> None:
         self.learner.load(directory)
-
-
-def micro_batches(pairs: Sequence[Pair], max_tokens: int) -> Iterator[list[int]]:
-    """Numbers of pairs of like length, two rows each, in rectangles of at most ``max_tokens`` (one pair at least)."""
-    ordered = sorted(range(len(pairs)), key=lambda number: pairs[number].length)
-    start = 0
-    for end in range(1, len(ordered) + 1):
-        if end == len(ordered) or padded_tokens([pairs[i] for i in ordered[start : end + 1]]) > max_tokens:
-            yield ordered[start:end]
-            start = end
 
 
 def padded_tokens(pairs: Sequence[Pair]) -> int:

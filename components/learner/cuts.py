@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -75,3 +77,13 @@ def cuts(prompts: Lengths, responses: Lengths, max_tokens: int) -> list[slice]:
         found.append(slice(int(starts[end]), end))
         end = int(starts[end])
     return found[::-1]
+
+
+def runs(order: Sequence[int], tokens: Callable[[Sequence[int]], int], max_tokens: int) -> Iterator[list[int]]:
+    """Runs of the numbers of rows, in this order, each as long as its ``tokens`` allow: at most ``max_tokens``, or one
+    row."""
+    start = 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or tokens(order[start : end + 1]) > max_tokens:
+            yield list(order[start:end])
+            start = end

@@ -16,6 +16,7 @@ from components.config.dpo import DpoSettings
 from components.config.policy import SftSettings
 from components.config.training import LearnerSettings
 from components.device import autocast
+from components.learner.activations import checkpoint_activations
 from components.learner.batch import Batch
 from components.learner.inputs import moved
 from components.learner.ranks import ALONE, Ranks, idle_pass, split_rows
@@ -135,6 +136,8 @@ class SupervisedLearner(Supervised[T]):
         self._policy, self._supervision, self._ranks = policy, supervision, ranks
         self._settings, self._how = settings, Pass.of(settings, temperature=1.0)
         policy.model.train(supervision.dropout)
+        if settings.activation_checkpointing:
+            checkpoint_activations(policy.model)
         for parameter in policy.trainable().values():
             parameter.requires_grad_(True)
         self._sharding = sharding(policy, settings)

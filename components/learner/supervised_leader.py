@@ -21,6 +21,10 @@ from components.learner.supervised import Supervised, SupervisedLearner, Supervi
 from components.policy import Policy
 from components.processes.stopping import STOPPING
 
+MEMORY = ("activation_checkpointing", "logits_at_once")
+"""Settings of section `learner` that bound the memory of a pass, in the supervised stages too."""
+SHARED = {"kind", *MEMORY}
+"""Settings of that section on which what a supervised stage computes depends."""
 AT_ONCE = 64
 """Examples of one command that scores the reference: what comes back is ``[64, rows, R]``."""
 
@@ -58,9 +62,10 @@ def _looked_up(known: dict[T, Tensor], examples: Sequence[T]) -> Tensor:
     return pad_sequence(found, batch_first=True).transpose(1, 2)
 
 
-def alone(policy: Policy, supervision: Supervision[T]) -> Supervised[T]:
-    """A learner in this process."""
-    return SupervisedLearner(policy, supervision, learner_settings(LearnerSettings(), supervision.settings))
+def alone(policy: Policy, supervision: Supervision[T], learner: LearnerSettings | None = None) -> Supervised[T]:
+    """A learner in this process; it takes those of the settings of ``learner`` that bound memory."""
+    shared = {} if learner is None else {name: getattr(learner, name) for name in MEMORY}
+    return SupervisedLearner(policy, supervision, learner_settings(LearnerSettings(**shared), supervision.settings))
 
 
 def has_ranks(settings: Settings) -> bool:
@@ -79,7 +84,7 @@ def builder_of(settings: Settings, weights: Mapping[str, Tensor] | None = None) 
         weights: what ranks begin with where the policy is an `outline`.
     """
     if not has_ranks(settings):
-        return alone
+        return partial(alone, learner=settings.learner)
 
     def over_ranks(policy: Policy, supervision: Supervision[T]) -> Supervised[T]:
         how = learner_settings(settings.learner, supervision.settings)
@@ -92,8 +97,10 @@ def builder_of(settings: Settings, weights: Mapping[str, Tensor] | None = None) 
 
 
 def learner_settings(spread: LearnerSettings, settings: SftSettings | DpoSettings) -> LearnerSettings:
-    """The optimizer and precision of a supervised stage, spread as the learner of stage `train` is."""
+    """The optimizer and precision of a supervised stage, with ranks and memory as the learner of stage `train` has
+    them."""
     own = {name: getattr(settings, name) for name in AdamWSettings.model_fields}
     if isinstance(settings, SftSettings):
         own["compute_dtype"] = settings.compute_dtype
-    return LearnerSettings(kind=spread.kind, ranks=spread.ranks, zero=spread.zero, **own)
+    shared = {name: getattr(spread, name) for name in ("kind", "ranks", "zero", *MEMORY)}
+    return LearnerSettings(**shared, **own)

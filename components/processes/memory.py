@@ -21,13 +21,14 @@ import psutil
 
 from components.config import Settings
 from components.config.rollout import TorchEngine
+from components.config.servers import ServerEngine
 from components.errors import InputError
 from components.files import read_text
 from components.opening import open_regular
 from components.processes.ranked import is_ranked
 
 GIB = 2**30
-BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.0}
+BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.0}
 MALFORMED = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error)
 """What reading a header that is none may raise."""
 MOST_HEADER = 100_000_000
@@ -115,8 +116,11 @@ def _weights(settings: Settings) -> float:
 
 
 def weights_of_engine(settings: Settings) -> float:
-    """Of the copy that samples; the embedded engine may hold it at another precision. int4 weights lie unpacked."""
+    """Of the copy that samples, which may be held at another precision; int4 weights lie unpacked. Servers that run
+    already are not counted: they are elsewhere, or what they hold is not free any more."""
     engine = settings.rollout.engine
+    if isinstance(engine, ServerEngine):
+        return 0 if engine.urls else BYTES.get(engine.dtype, _weights(settings))
     if isinstance(engine, TorchEngine) and engine.precision in BYTES:
         return BYTES[engine.precision]
     if isinstance(engine, TorchEngine) and engine.precision == "auto" and gpu_for(settings) is not None:

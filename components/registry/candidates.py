@@ -10,7 +10,7 @@ from typing import Any
 from components.checkpoints.checks import check_proposed
 from components.errors import InputError, NoCandidate
 from components.files import dump_json, load_json, sha256_json
-from components.registry.aliases import challenge
+from components.registry.aliases import challenge, challenger
 from components.registry.attestations import attest, of_evidence
 from components.registry.base import Conflict, Store, check_digest
 from components.registry.evidence import STARTERS, store_evidence
@@ -81,7 +81,8 @@ def propose(
 
     Idempotent: proposing the same checkpoint with the same gate result and evidence changes nothing, and where only who
     started the run differs, these are added to the record; with others the record of the candidate follows (a decision
-    that was already made keeps the evidence it was made on). Where the gate passed it is the challenger from now on.
+    that was already made keeps the evidence it was made on). Where a gate passed that is not recorded yet, it is the
+    challenger from now on: a candidate that is proposed once more does not take the place of a newer one.
 
     Args:
         evidence: the folder that `components.gate.gather` made.
@@ -111,25 +112,27 @@ def propose(
         raise InputError("the checkpoint changed while it was stored", where=checkpoint, how="propose it again")
     if key is not None:
         sign(store, checkpoint, digest, key)
-    candidate = _record(store, Candidate(digest, dict(gate), dict(run)), evidence)
+    candidate, known = _record(store, Candidate(digest, dict(gate), dict(run)), evidence)
     if key is not None and candidate.evidence is not None:
         attest(store, of_evidence(digest, candidate.evidence), key)
-    if gate["result"] == "pass":
+    if gate["result"] == "pass" and not (known and challenger(store)):
         challenge(store, digest)
     return candidate
 
 
-def _record(store: Store, proposed: Candidate, evidence: Path) -> Candidate:
+def _record(store: Store, proposed: Candidate, evidence: Path) -> tuple[Candidate, bool]:
+    """Record a candidate; returns its record, and whether one with this answer of the gate was there before."""
     while True:
         stored = store.get(proposed.key)
         earlier = None if stored is None else _parse(stored[0], proposed.key)
         before = None if earlier is None else earlier.evidence
         candidate = replace(proposed, evidence=store_evidence(store, evidence, before))
+        known = earlier is not None and earlier.gate == candidate.gate
         if earlier is not None and (candidate := _proposed_again(candidate, earlier)) == earlier:
-            return earlier
+            return earlier, known
         try:
             store.compare_and_swap(candidate.key, candidate.to_bytes(), None if stored is None else stored[1])
-            return candidate
+            return candidate, known
         except Conflict:
             continue
 

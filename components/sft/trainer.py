@@ -14,6 +14,7 @@ from torch import Tensor
 from components.config.policy import SftSettings
 from components.errors import InputError
 from components.learner.batch import Batch, batch_of_rows
+from components.learner.cuts import runs
 from components.learner.epochs import Epochs
 from components.learner.optimizer import warmup_then_cosine
 from components.learner.supervised import Supervision, Terms
@@ -39,6 +40,7 @@ class CrossEntropy(Supervision[Row]):
     """The mean over all tokens of an update that are learned of their negative log-probability, in nats."""
 
     state, figures, rows, unit, dropout = "sft", ("loss",), 1, "rows", True
+    settings: SftSettings
 
     def tokens(self, example: Row) -> int:
         return _length(example)
@@ -49,7 +51,9 @@ class CrossEntropy(Supervision[Row]):
     def passes(self, examples: Sequence[Row]) -> list[list[int]]:
         ordered = sorted(range(len(examples)), key=lambda number: _length(examples[number]))
         size = max(1, -(-len(ordered) // SLICES))
-        return [ordered[start : start + size] for start in range(0, len(ordered), size)]
+        slices = (ordered[start : start + size] for start in range(0, len(ordered), size))
+        most = self.settings.micro_batch_tokens
+        return [part for rows in slices for part in runs(rows, lambda some: _padded_tokens(examples, some), most)]
 
     def batch(self, examples: Sequence[Row]) -> Batch:
         batch = batch_of_rows([(row.question, row.answer) for row in examples], self.pad_id)
@@ -132,6 +136,12 @@ def check_lengths(rows: Sequence[Row], prompts: Sequence[Prompt], limit: int | N
                 where=f"prompt {prompt.id}",
                 how="lower data.validation.max_question_chars and max_solution_chars, or use a longer model",
             )
+
+
+def _padded_tokens(rows: Sequence[Row], numbers: Sequence[int]) -> int:
+    """Size of the rectangle that holds some of the rows."""
+    question, answer = (max(len(rows[number][part]) for number in numbers) for part in (0, 1))
+    return len(numbers) * (question + answer)
 
 
 def _length(row: Row) -> int:

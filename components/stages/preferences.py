@@ -22,7 +22,7 @@ from components.evaluation.suites import held_out as test_prompts
 from components.evaluation.summary import compare
 from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
-from components.learner.supervised_leader import builder_of, has_ranks
+from components.learner.supervised_leader import SHARED, builder_of, has_ranks
 from components.policy import Policy
 from components.policy.beginning import beginning
 from components.progress import Progress, progress
@@ -94,7 +94,7 @@ def load_pairs(policy: Policy, settings: Settings, layout: Layout) -> list[Pair]
 
 def train(trainer: DpoTrainer, start: Path, settings: Settings, layout: Layout, bar: Progress) -> list[dict[str, Any]]:
     """Run or resume the steps; returns the log, one row a step."""
-    depends_on = substance(settings, {**dict.fromkeys(("seed", "threads", "policy", "dpo"), True), "learner": {"kind"}})
+    depends_on = substance(settings, {**dict.fromkeys(("seed", "threads", "policy", "dpo"), True), "learner": SHARED})
     tool = settings.rollout.tool
     depends_on["tool"] = tool and tool.model_dump(mode="json")
     inputs = {"start": start, "pairs": pairs_file(settings, layout)}

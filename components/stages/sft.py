@@ -18,7 +18,7 @@ from components.directories import write_directory
 from components.errors import InputError
 from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
-from components.learner.supervised_leader import builder_of, has_ranks
+from components.learner.supervised_leader import SHARED, builder_of, has_ranks
 from components.policy import Policy
 from components.policy.beginning import beginning
 from components.policy.tiny import build_model, build_tokenizer
@@ -87,7 +87,7 @@ def train(
     if not prompts:
         raise InputError("the SFT split is empty", where=layout.split("sft"), how="give data.splits.sft a share")
     tool = settings.rollout.tool
-    depends_on = substance(settings, {**dict.fromkeys(("seed", "threads", "policy", "sft"), True), "learner": {"kind"}})
+    depends_on = substance(settings, {**dict.fromkeys(("seed", "threads", "policy", "sft"), True), "learner": SHARED})
     depends_on["tool"] = tool and tool.model_dump(mode="json")
     inputs = {"data": layout.split("sft")}
     if isinstance(settings.policy.model, CheckpointModel):

@@ -33,7 +33,9 @@ from flows.governance.registry import decision_on, project_store
 from flows.host.git import project_root
 from flows.prefect_runtime.environment import loading, prefect_environment, start_server
 from flows.prefect_runtime.server_lost import NOTE, outcome_on_disk, server_needed
-from flows.recording import read_record, read_recording, store_run
+from flows.recording import RunRecord, read_record, read_recording, store_run
+from flows.recording.lineage import changed_outputs, note_starter
+from flows.recording.proposing import propose_run
 from flows.run.parameters import recipe_file
 from flows.run.resumption import refuse_with_resume, reopen
 from flows.run.workspace import Workspace, locate
@@ -67,10 +69,7 @@ def run(
         print_json(plan.to_dict(workspace)) if as_json else plan.show_plan(console, workspace)
         return
     record = read_record(workspace.root) if resume else None
-    if record and record.finished:
-        with workspace.held():
-            store_run(workspace, lambda: record)  # what could not be pushed at its end
-        console.print(f"{workspace.run_id} came to its end on {record.ended}: nothing is left to do", highlight=False)
+    if record and record.finished and complete(workspace, record):
         print_outcome(workspace, record.outcome.candidate, record.outcome.reason, as_json)
         return
     with reporting("evenkeel"):
@@ -95,6 +94,30 @@ def run(
     if note:
         console.print(note, highlight=False, soft_wrap=True)
     print_outcome(workspace, outcome.candidate, outcome.reason, as_json)
+
+
+def complete(workspace: Workspace, record: RunRecord) -> bool:
+    """Repeat what came after the last stage of a finished run: the proposal, the record and the push.
+
+    Returns:
+        False, with nothing repeated, where outputs of stages were changed or removed: these stages have to run again.
+    """
+    with workspace.held():
+        with working("comparing the outputs with dvc.lock"):
+            changed = changed_outputs(workspace.root)
+        if changed:
+            more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+            text = f"{workspace.run_id}: not as its stages left them: {', '.join(changed[:3])}{more}; they run again"
+            console.print(text, highlight=False, markup=False, soft_wrap=True)
+            return False
+        if record.outcome.candidate:
+            note_starter(workspace, None, deployed=False)
+            with reporting("evenkeel"):
+                propose_run(workspace, lambda problem: console.print(problem, markup=False, soft_wrap=True))
+        store_run(workspace, lambda: record)
+    repeated = "proposed and recorded again" if record.outcome.candidate else "recorded again"
+    console.print(f"{workspace.run_id} came to its end on {record.ended}: {repeated}", highlight=False)
+    return True
 
 
 def print_outcome(workspace: Workspace, candidate: str | None, reason: str, as_json: bool) -> None:

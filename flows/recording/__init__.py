@@ -4,6 +4,7 @@
 - `machine` — the machine and the packages, for when a result does not come out again
 - `inputs` — puts inputs that neither Git nor DVC tracks under DVC
 - `lineage` — where a candidate comes from, and who started the run
+- `proposing` — puts the checkpoint into the registry
 - `storing` — writes all of that to the run's branch (`flows.host.branches`) at the end of a run, and pushes; the result
   is in the workspace's `.state/recording.json`
 - `reproduction` — checks the branch out and executes it again; `comparison` — compares the results with the record

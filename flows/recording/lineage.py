@@ -73,6 +73,12 @@ def outputs(root: Path) -> dict[str, str]:
     return {path: md5_path(root / path) for path in paths if (root / path).exists()}
 
 
+def changed_outputs(root: Path) -> list[str]:
+    """The outputs that `dvc.lock` names and that are missing, or have other content than it records."""
+    found = outputs(root)
+    return sorted(path for outs in locked_in(root).values() for path, md5 in outs.items() if found.get(path) != md5)
+
+
 def md5_path(path: Path) -> str:
     """MD5 of a file, or of a folder's listing, which ends with `.dir`."""
     with os_errors("read", path):

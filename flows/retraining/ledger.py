@@ -35,7 +35,8 @@ class JoinedFile:
 class FinishedRun:
     """A run that ended with a result.
 
-    ``key`` stands for all that its training depended on; ``seen`` is how many rows of the log of files were trained on.
+    ``key`` stands for all that its training depended on, ``files`` are the digests of the files that joined permanently
+    with it. Logs of earlier versions have the number of rows of the log of files, ``seen``, instead.
     """
 
     run_id: str
@@ -43,8 +44,9 @@ class FinishedRun:
     champion: str | None
     candidate: str | None
     reason: str
-    seen: int
     at: str
+    files: list[str] | None = None
+    seen: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +56,16 @@ class StartedRun:
     run_id: str
     key: str
     champion: str | None
-    seen: int
     lines: list[str]
-    """What was said before the run."""
+    """What was printed before the run."""
+    files: list[str] | None = None
+    """Digests of the files that join permanently with its end."""
+    seen: int = 0
 
     def ended(self, candidate: str | None, reason: str) -> FinishedRun:
         """The finished run with this result, ended now."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        return FinishedRun(self.run_id, self.key, self.champion, candidate, reason, self.seen, now)
+        return FinishedRun(self.run_id, self.key, self.champion, candidate, reason, now, self.files, self.seen)
 
 
 class Ledger:
@@ -95,18 +99,25 @@ class Ledger:
         return _read(self._seen, JoinedFile)
 
     @property
-    def settled(self) -> int:
-        """How many of these files, from the first on, were part of a finished run: they have joined permanently."""
-        return max((night.seen for night in self.finished_runs()), default=0)
+    def settled(self) -> set[str]:
+        """Digests of the files that were part of a finished run: they have joined permanently."""
+        runs = self.finished_runs()
+        counted = max((run.seen for run in runs), default=0)
+        return {*(row.sha256 for row in self.seen()[:counted]), *(one for run in runs for one in run.files or ())}
+
+    def unsettled(self) -> list[str]:
+        """Digests of the files that have joined, and will have done so permanently when a run with them has ended."""
+        settled = self.settled
+        return [row.sha256 for row in self.seen() if row.sha256 not in settled]
 
     def keep(self, digests: set[str]) -> list[JoinedFile]:
         """Remove the files that have not joined permanently, except those of these digests; returns what is gone.
 
         Call it with the lock held.
         """
-        seen, kept, lost = self.seen(), self.seen()[: self.settled], set()
-        for row in seen[len(kept) :]:
-            if row.sha256 in digests and row.replaces not in lost:
+        seen, settled, kept, lost = self.seen(), self.settled, [], set()
+        for row in seen:
+            if row.sha256 in settled or (row.sha256 in digests and row.replaces not in lost):
                 kept.append(row)
             else:  # a version of what is gone is forgotten too: it may be one of what was there before
                 lost.add(row.sha256)

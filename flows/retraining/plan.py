@@ -86,8 +86,8 @@ def plan_retraining(
     data, files, skipped = _data(ledger, wanted, incoming, now or time.time(), remarks)
     begin, said, champion = _policy(project, wanted, start, remarks)
     workspace = locate(project, config, [*overrides, *data, *begin], commit)
-    before = {row.sha256 for row in ledger.seen()[: ledger.settled]}
-    joined = [row for row in files if row.sha256 not in before]
+    settled = ledger.settled
+    joined = [row for row in files if row.sha256 not in settled]
     key = _key(wanted, start, workspace)
     return RetrainingPlan(ledger, workspace, key, said, champion, joined, files, skipped, remarks)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -116,6 +117,22 @@ def _known_to_dvc(project: Path, commit: str, path: str) -> str:
         return f"{path}.dvc"
     around = [*PurePosixPath(path).parents][:-1]
     return path if any(succeeds(project, "cat-file", "-e", f"{commit}:{one}.dvc") for one in around) else ""
+
+
+def check_links(settings: Settings, inputs: Sequence[Input]) -> None:
+    """Refuse links that lead out of the volume that pods share: in a pod nothing is at their end.
+
+    Raises:
+        InputError: an input is neither in Git, nor tracked by DVC, nor on the volume.
+    """
+    cluster = settings.launch.kubernetes if settings.launch.kind == "kubernetes" else None
+    if cluster is None or cluster.shared.kind != "volume":
+        return
+    volume = Path(cluster.shared.path).resolve()
+    for one in inputs:
+        if one.kept_by == "link" and one.origin is not None and not one.origin.is_relative_to(volume):
+            how = f"name a copy below {cluster.shared.path}, or put it under DVC: dvc add, and commit the .dvc file"
+            raise InputError("pods could not read this input: it is not on the volume", where=one.origin, how=how)
 
 
 def place_inputs(root: Path, project: Path, inputs: tuple[Input, ...], *, log: Path) -> None:

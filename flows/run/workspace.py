@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from components.config import Settings, dump, load, pin_inputs, substance
+from components.config.evaluation import FileSuite
 from components.directories import write_directory
 from components.errors import InputError
 from components.extensions import check_extensions
@@ -227,9 +228,23 @@ def locate(
     check_sources(pinned)
     check_extensions(pinned)
     check_sinks(pinned)
+    check_suites(pinned)
     settings, inputs = resolve_inputs(pinned, project, taken.commit)
     request = RunRequest(str(config), tuple(overrides), recipe.stem if recipe else "")
     return Workspace(project, name_of(settings, taken.tree), settings, taken, inputs, request)
+
+
+def check_suites(settings: Settings) -> None:
+    """Read the files of all suites: what is wrong with one is found before the training, and not after it.
+
+    Raises:
+        InputError: a file is missing or empty, or a line cannot be read.
+    """
+    files = [(name, suite) for name, suite in settings.evaluation.suites.items() if isinstance(suite, FileSuite)]
+    if files:
+        from components.evaluation.formats import read_problems  # loads the verifiers
+    for name, suite in files:
+        read_problems(suite.path, suite.format, name)
 
 
 def name_of(settings: Settings, tree: str) -> str:

@@ -72,6 +72,9 @@ def test_a_killed_training_ends_with_the_same_bytes(run, tmp_path, monkeypatch):
     training.run(chosen(), halted)
     assert outputs(halted) == outputs(whole)
     assert {"part_early", "metric_turns"} <= records(whole)[0]["signals"].keys()
+    run_stage("dpo", chosen(dpo={"steps": 2, "batch_size": 2, "lr": 1e-3, "start": "train"}), whole)
+    learned = read_json(whole.dpo_metrics)
+    assert learned["trained"]["chosen_logp"] < 0 < learned["pairs"]["trained"]
 
 
 def test_other_code_or_settings_of_an_environment_need_other_prompts(run):

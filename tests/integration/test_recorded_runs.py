@@ -126,6 +126,26 @@ def test_killed_outright_a_run_is_gone_on_with_by_its_id_whatever_the_tree_holds
     assert starts[0] == 0 < starts[1]
     code, again = run(project, "--resume", run_id)
     assert code == 0, again
-    assert "nothing is left to do" in again
+    assert "proposed and recorded again" in again
     assert "awaiting approval" in again
     assert states(again) == {}
+    check_repaired(project, run_id)
+
+
+def check_repaired(project: Path, run_id: str) -> None:
+    """Resuming a finished run restores what was removed of its candidate's record, or of its outputs."""
+    candidate = read_json(project / "runs" / run_id / "run.json")["outcome"]["candidate"]
+    record = project / ".state/registry/candidates" / f"{candidate}.json"
+    kept = record.read_bytes()
+    record.write_text("{}", encoding="utf-8")
+    code, said = run(project, "--resume", run_id)
+    assert (code, record.read_bytes()) == (2, b"{}"), said  # what cannot be read may be another's: it is not replaced
+    record.unlink()
+    (project / "runs" / run_id / "out/gate.json").unlink()
+    code, said = run(project, "--resume", run_id)
+    assert code == 0, said
+    assert "not as its stages left them: out/gate.json; they run again" in said
+    assert record.read_bytes() == kept
+    record.unlink()
+    code, said = run(project, "--resume", run_id)
+    assert (code, states(said), record.read_bytes()) == (0, {}, kept), said

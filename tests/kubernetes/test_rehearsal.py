@@ -12,6 +12,7 @@ from components.launch.kubernetes.api import Cluster, Refused
 from components.launch.kubernetes.rehearsal import rehearse
 from components.stages import wanted
 from flows.post_training import check_resources
+from flows.run.inputs import Input, check_links
 from tests.kubernetes.conftest import QUICK
 from tests.kubernetes.fake_api import FakeApi, Fault, answers
 from tests.kubernetes.profiles import CPU, ROOT
@@ -61,6 +62,15 @@ def test_the_line_does_not_begin_without_its_cluster(settings: Settings, tmp_pat
     assert "train" in wanted(settings)
     with pytest.raises(InputError, match="no cluster is configured"):
         check_resources(settings, tmp_path / "runs" / "demo-1")
+
+
+def test_an_input_that_is_not_on_the_volume_is_refused(settings: Settings, tmp_path: Path) -> None:
+    def link(origin: Path) -> Input:
+        return Input("inputs/0123/rows.jsonl", "0" * 64, "link", origin)
+
+    check_links(settings, [link(tmp_path / "rows.jsonl"), Input("rows.jsonl", "0" * 64, "git")])
+    with pytest.raises(InputError, match="pods could not read this input"):
+        check_links(settings, [link(tmp_path.parent / "rows.jsonl")])
 
 
 def test_a_line_that_stays_here_asks_for_no_cluster(settings: Settings, tmp_path: Path) -> None:

@@ -352,12 +352,6 @@ LOOP = [
         id="a task without its tool",
     ),
     pytest.param(
-        {"dpo": {"steps": 1}, "rollout": {"tool": {"kind": "calculator"}}},
-        ["dpo.steps", "rollout.tool"],
-        {"dpo": {"steps": 0}},
-        id="dpo of what a tool wrote",
-    ),
-    pytest.param(
         {**objective(advantage={"kind": "gae"}), "learner": {"critic": {"pretrain_steps": 100}}},
         ["learner.critic.pretrain_steps (100)", "train.steps (100)"],
         {"learner": {"critic": {"pretrain_steps": 99}}},

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.config.dpo import DpoSettings
 from components.dpo.pairs import Answer, Pair
-from components.dpo.trainer import DpoTrainer, micro_batches, padded_tokens
+from components.dpo.trainer import DpoTrainer, Preference, padded_tokens
 from components.policy import Policy
 
 SETTINGS = DpoSettings(steps=6, batch_size=4, lr=1e-3, warmup=2, beta=0.5)
@@ -98,7 +98,12 @@ def test_nothing_to_measure_is_no_figure():
 # Batches
 
 
-@pytest.mark.parametrize("tokens", [1, 64, 150])
+def passes(batch: Sequence[Pair], tokens: int) -> list[list[int]]:
+    """Numbers of the pairs of each pass of an update."""
+    return Preference(DpoSettings(micro_batch_tokens=tokens), 0).passes(batch)
+
+
+@pytest.mark.parametrize("tokens", [64, 100, 150])
 def test_any_split_into_micro_batches_gives_the_same_update(tokens):
     whole, split = policy(), policy()
     (expected,) = run(trainer(whole, warmup=0), 0)
@@ -110,16 +115,16 @@ def test_any_split_into_micro_batches_gives_the_same_update(tokens):
 def test_the_splits_of_that_test_are_different_ones():
     micro = policy()
     batch = pairs(micro)
-    counts = [len(list(micro_batches(batch, tokens))) for tokens in (1, 64, 150, 4096)]
+    counts = [len(passes(batch, tokens)) for tokens in (64, 100, 150, 4096)]
     assert counts == sorted(set(counts), reverse=True)
     assert counts[-1] == 1
 
 
-@pytest.mark.parametrize("tokens", [1, 64, 100, 1000])
+@pytest.mark.parametrize("tokens", [64, 100, 1000])
 def test_micro_batches_keep_to_their_size_and_lose_no_pair(tokens):
     micro = policy()
     batch = pairs(micro, 9)
-    parts = list(micro_batches(batch, tokens))
+    parts = passes(batch, tokens)
     assert sorted(number for part in parts for number in part) == list(range(len(batch)))
     assert all(padded_tokens([batch[number] for number in part]) <= tokens or len(part) == 1 for part in parts)
 

@@ -17,7 +17,7 @@ import pytest
 
 from components.errors import InputError
 from components.files import append_line, read_json, write_json
-from flows.cli import main
+from flows.cli import main, runs
 from flows.host import branches, dvc
 from flows.host.branches import commit_run
 from flows.host.git import git
@@ -551,6 +551,8 @@ def test_a_finished_run_says_so_and_ends_with_the_same_words(
     proposed, refused = ready(project, "seed=1"), ready(project, "seed=2")
     kept = finish(proposed)
     finish(refused, candidate=None)
+    again: list[str] = []
+    monkeypatch.setattr(runs, "propose_run", lambda workspace, warn: again.append(workspace.run_id))
     assert command(monkeypatch, "run", "--resume", proposed.run_id) == 0
     said = capsys.readouterr().out
     assert f"{proposed.run_id} came to its end on " in said
@@ -558,14 +560,15 @@ def test_a_finished_run_says_so_and_ends_with_the_same_words(
     assert "awaiting approval" in said
     assert command(monkeypatch, "run", "--resume", refused.run_id) == 3
     assert "the gate failed" in capsys.readouterr().out
+    assert again == [proposed.run_id]  # what has no candidate is not proposed
 
 
 def test_a_tolerance_that_is_named_later_is_that_of_the_record(
     project: Path, unpushed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace = ready(project)
-    finish(workspace)
-    assert command(monkeypatch, "run", "--resume", workspace.run_id, "--set", "record.tolerance=0.5") == 0
+    finish(workspace, candidate=None)
+    assert command(monkeypatch, "run", "--resume", workspace.run_id, "--set", "record.tolerance=0.5") == 3
     assert json.loads(git(project, "show", f"runs/{workspace.run_id}:run.json"))["tolerance"] == 0.5
 
 

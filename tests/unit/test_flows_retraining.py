@@ -19,9 +19,10 @@ import pytest
 from components.config.keys import own_key_file
 from components.config.promotion import Policy, load_policy
 from components.errors import InputError
-from components.files import sha256_file, write_json
+from components.files import append_line, sha256_file, write_json
 from flows.governance.registry import project_store
 from flows.host.git import git
+from flows.nightly import start_row
 from flows.retraining import joining
 from flows.retraining.ledger import FinishedRun, JoinedFile, Ledger, current
 from flows.retraining.plan import RetrainingPlan, Start, plan_retraining
@@ -87,8 +88,8 @@ def questions(plan: RetrainingPlan) -> list[str]:
 
 def end(plan: RetrainingPlan, candidate: str | None = None) -> None:
     now = datetime.now(UTC).isoformat()
-    row = FinishedRun(plan.workspace.run_id, plan.key, plan.champion, candidate, "", len(plan.ledger.seen()), now)
-    plan.ledger.add(row)
+    joining = plan.ledger.unsettled()
+    plan.ledger.add(FinishedRun(plan.workspace.run_id, plan.key, plan.champion, candidate, "", now, joining))
 
 
 def names(rows: Iterable[JoinedFile]) -> list[str]:
@@ -476,15 +477,39 @@ def test_a_retry_goes_on_with_the_run_that_it_began_and_notes_what_that_was_trai
     arrives("a.jsonl", lines("one"))
     with pytest.raises(KeyboardInterrupt):
         module.nightly.fn(str(CONFIG), "incoming")
+    (ended_with,) = Ledger(project, "night").seen()
     arrives("b.jsonl", lines("two"))
     ended = module.nightly.fn(str(CONFIG), "incoming")
     assert runs[0] == runs[1] == ended.outcome.run_id
     assert "a.jsonl: 1 row joined" in ended.lines
-    assert [row.seen for row in Ledger(project, "night").finished_runs()] == [1]
+    assert [row.files for row in Ledger(project, "night").finished_runs()] == [[ended_with.sha256]]
     assert names(planned(project).joined) == ["b.jsonl"]
 
 
+def test_a_run_that_is_continued_settles_the_files_that_it_was_trained_on_and_no_others(project: Path) -> None:
+    arrives("a.jsonl", lines("one"))
+    interrupted = start_row(planned(project))
+    Path("incoming/a.jsonl").unlink()
+    arrives("b.jsonl", "not yet corrected")
+    ledger = planned(project).ledger
+    ledger.add(interrupted.ended(None, "the gate failed"))
+    assert ledger.settled == set(interrupted.files or ())
+    Path("incoming/b.jsonl").unlink()
+    assert questions(planned(project)) == ["base 1", "base 2"]
+
+
 # The ledger
+
+
+def test_the_files_of_runs_that_an_earlier_version_recorded_stay_settled(project: Path) -> None:
+    arrives("a.jsonl", lines("one"))
+    ledger = planned(project).ledger
+    row = {"run_id": "r", "key": "k", "champion": None, "candidate": None, "reason": "", "seen": 1, "at": "2026"}
+    append_line(ledger.folder / "nights.jsonl", row)
+    arrives("b.jsonl", lines("two"))
+    assert names(planned(project).joined) == ["b.jsonl"]
+    Path("incoming/a.jsonl").unlink()
+    assert names(planned(project).files) == ["a.jsonl", "b.jsonl"]
 
 
 def test_what_a_crash_left_of_a_line_is_cut_off(project: Path) -> None:

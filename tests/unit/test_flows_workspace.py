@@ -157,6 +157,15 @@ def test_a_missing_input_is_refused_before_anything_is_made(project: Path) -> No
     assert not (project / "runs").exists()
 
 
+def test_a_suite_with_a_malformed_row_is_refused_before_anything_is_made(project: Path) -> None:
+    (project / "mine.jsonl").write_text('{"question": "2+2", "answer": 4}\n{"question": "3+3"}\n', encoding="utf-8")
+    suite = "evaluation.suites.mine={kind: file, path: mine.jsonl, format: question_answer}"
+    with pytest.raises(InputError, match="not a row of format question_answer") as refused:
+        locate(project, DEMO, [suite])
+    assert "mine.jsonl:2" in str(refused.value)
+    assert not (project / "runs").exists()
+
+
 def test_a_second_process_is_refused_with_the_holder_of_the_run(project: Path) -> None:
     workspace = locate(project, DEMO)
     code = (

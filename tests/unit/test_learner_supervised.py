@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import torch
-from factories import gpt2, policy, prompts
+from factories import gpt2, policy, prompts, settings
 from test_dpo_trainer import pairs
 
 from components.config import load
@@ -19,7 +20,7 @@ from components.dpo.trainer import Preference
 from components.learner import supervised_leader
 from components.learner.ranks import ALONE, Ranks
 from components.learner.supervised import SupervisedLearner
-from components.learner.supervised_leader import SupervisedLeader, alone, builder_of, learner_settings
+from components.learner.supervised_leader import SupervisedLeader, alone, builder_of, has_ranks, learner_settings
 from components.policy import Policy
 from components.sft.trainer import CrossEntropy, Row, encode
 from tests.code_graph import ROOT
@@ -93,12 +94,51 @@ def test_a_reference_that_was_scored_beforehand_is_that_of_a_frozen_copy(monkeyp
 
 
 def test_a_stage_that_is_not_sent_to_the_cluster_has_one_process():
-    assert builder_of(load(ROOT / "configs/kubernetes.yaml")) is alone
-    assert builder_of(load(ROOT / "configs/local-processes.yaml")) is not alone
+    assert not has_ranks(load(ROOT / "configs/kubernetes.yaml"))
+    assert has_ranks(load(ROOT / "configs/local-processes.yaml"))
 
 
-def test_the_optimizer_is_the_stages_own_and_the_ranks_are_those_of_the_learner():
-    spread = LearnerSettings(kind="deepspeed", ranks={"processes": 4}, zero={"stage": 3}, lr=0.5)
+@pytest.mark.parametrize("make", [policy, gpt2])
+@pytest.mark.parametrize("kind", ["sft", "dpo"])
+def test_activations_that_are_computed_again_change_no_bit(kind, make, monkeypatch):
+    # Where they are, the model computes by its own pass.
+    monkeypatch.setattr("components.policy.logprobs.lean_pass", lambda _: None)
+
+    def steps(again: bool) -> tuple[list[dict[str, float]], int]:
+        build = builder_of(settings(learner={"activation_checkpointing": again}))
+        own, passes = make(), Counter[str]()
+        attention = next(part for name, part in own.model.named_modules() if name.endswith(("attn", "attention")))
+        attention.register_forward_hook(lambda *_: passes.update(["layer"]))
+        if kind == "sft":
+            learner = build(own, CrossEntropy(SFT, own.pad_id))
+            return [learner.step(rows(4), 1e-2, seed) for seed in range(3)], passes["layer"]
+        some, preference = pairs(policy(), 4), build(own, Preference(DPO, own.pad_id))
+        reference = preference.reference(some)
+        references = [reference(some) for _ in range(3)]
+        passes.clear()
+        return [preference.step(some, 1e-2, seed, of) for seed, of in enumerate(references)], passes["layer"]
+
+    (again, twice), (kept, once) = steps(again=True), steps(again=False)
+    assert again == kept
+    assert twice == 2 * once
+
+
+@pytest.mark.parametrize("tokens", [64, 150, 4096])
+def test_a_pass_of_demonstrations_keeps_to_its_size_and_changes_no_update(tokens):
+    some, split = rows(9), SFT.model_copy(update={"micro_batch_tokens": tokens})
+    passes = CrossEntropy(split, 0).passes(some)
+    assert sorted(number for numbers in passes for number in numbers) == list(range(9))
+    for numbers in passes:
+        widths = [max(len(some[number][part]) for number in numbers) for part in (0, 1)]
+        assert len(numbers) * sum(widths) <= tokens or len(numbers) == 1
+    assert (tokens == 4096) == (len(passes) == 2)
+    found, whole = (alone(own, CrossEntropy(how, own.pad_id)) for own, how in ((policy(), split), (policy(), SFT)))
+    assert found.step(some, 1e-2, 0) == pytest.approx(whole.step(some, 1e-2, 0), rel=1e-5)
+
+
+def test_the_optimizer_is_the_stages_own_and_ranks_and_memory_are_those_of_the_learner():
+    spread = LearnerSettings(kind="deepspeed", ranks={"processes": 4}, zero={"stage": 3}, lr=0.5, logits_at_once=7)
     found = learner_settings(spread, SFT)
     assert (found.kind, found.ranks.processes, found.zero.stage) == ("deepspeed", 4, 3)
+    assert found.logits_at_once == 7
     assert (found.lr, found.betas, found.weight_decay) == (SFT.lr, SFT.betas, SFT.weight_decay)

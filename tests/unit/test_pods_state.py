@@ -18,6 +18,7 @@ from components.config.registry import TransferSettings
 from components.errors import InputError, PeerLost
 from components.files import append_line, manifest, read_jsonl, write_json, write_text
 from components.layout import Layout
+from components.pods import code as code_module
 from components.pods import fetch as fetch_module
 from components.pods import keeper as keeper_module
 from components.pods import parcels
@@ -402,11 +403,14 @@ def test_a_pod_is_given_what_the_stage_needs_and_nothing_else(depot, submitted, 
 
 def test_a_pod_of_a_project_without_code_is_given_the_installed_package(depot, submitted, tmp_path, monkeypatch):
     shutil.rmtree(submitted / "components")
+    package = tmp_path / "installed" / "components"
+    shutil.copytree(code_module.PACKAGE / "pods", package / "pods")
+    monkeypatch.setattr(code_module, "PACKAGE", package)
     copy_installed(submitted)
     submit(submitted, depot)
     monkeypatch.setenv("AWS_ENDPOINT_URL", str(depot.endpoint_url))
     assert fetch_module.main([depot.uri, str(tmp_path / "pod")]) == 0
-    assert code_digest(tmp_path / "pod" / COPY / "components") == code_digest()
+    assert code_digest(tmp_path / "pod" / COPY / "components") == code_digest(package)
 
 
 def test_what_the_settings_name_goes_along_if_a_pod_could_find_it(depot, submitted, tmp_path):

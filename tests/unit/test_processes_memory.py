@@ -87,6 +87,8 @@ def test_a_stage_that_learns_needs_gradients_and_moments_and_the_engine_a_copy(t
     assert need("train", policy={"dtype": "bfloat16"}) == 4 * 2 + 2
     assert need("train", rollout={"engine": {"kind": "torch", "precision": "int8"}}) == 4 * 4 + 1
     assert need("train", rollout={"engine": {"kind": "torch", "precision": "int4"}}) == 4 * 4 + 4
+    assert need("train", rollout={"engine": {"kind": "vllm", "processes": 1, "dtype": "float16"}}) == 4 * 4 + 2
+    assert need("train", rollout={"engine": {"kind": "vllm", "urls": ["http://rollout-0:8000"]}}) == 4 * 4
     adapter = {"policy": {"lora": {}}}
     assert [need(stage, sft={"steps": 1}, **adapter) for stage in ("sft", "train", "dpo")] == [3 * 4, 3 * 4 + 4, 3 * 4]
     assert need("train", **ranks, **adapter) == 3 * 4 + 4 + 4

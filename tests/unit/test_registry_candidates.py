@@ -12,7 +12,8 @@ from safetensors.numpy import save_file
 from components.errors import InputError, NoCandidate
 from components.files import dump_json, read_json, sha256_tree, write_json, write_text
 from components.layout import Layout
-from components.registry import Candidate, candidates, find, propose
+from components.registry import Candidate, candidates, challenger, find, propose
+from components.registry.aliases import CHALLENGER
 from components.registry.candidates import PREFIX
 from components.registry.directory import DirectoryStore
 
@@ -114,6 +115,21 @@ def test_other_evidence_replaces_that_of_a_candidate(store: DirectoryStore, tmp_
 
 def started(store: DirectoryStore, path: Path, by: Any, text: str) -> Any:
     return propose(store, path, evidence(path, text), gate(path), {"started_by": by}).run["started_by"]
+
+
+def test_what_is_proposed_again_takes_the_place_of_no_newer_challenger(store: DirectoryStore, tmp_path: Path) -> None:
+    paths = [checkpoint(tmp_path / f"checkpoint-{value}", value) for value in (0.0, 1.0)]
+
+    def challenging(path: Path, **by: Any) -> bool:
+        """Whether the checkpoint is the challenger once it was proposed."""
+        digest, found = propose(store, path, evidence(path), gate(path, **by), {}).digest, challenger(store)
+        return found is not None and found.digest == digest
+
+    assert [challenging(path) for path in (*paths, paths[0])] == [True, True, False]
+    assert challenging(paths[0], policy_sha256="d" * 64)  # of another gate
+    assert not challenging(paths[1])
+    (tmp_path / "registry" / CHALLENGER).unlink()
+    assert challenging(paths[1])
 
 
 def test_who_proposes_again_does_not_become_the_only_one_who_started_it(store: DirectoryStore, tmp_path: Path) -> None:

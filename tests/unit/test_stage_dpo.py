@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,16 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Layout:
 
 
 # What it leaves
+
+
+def test_pairs_of_completions_with_tool_calls_are_learned_from(tmp_path):
+    layout, micro = prepared(tmp_path), policy()
+    rows = [Pair.from_row(row) for row in read_jsonl(layout.pairs)]
+    called = Answer("<<1+1>>=2 #2", (*micro.encode_answer("<<1+1>>"), *micro.encode_answer("=2 #2")))
+    own = replace(called, sampled=tuple(number < 4 for number, _ in enumerate(called.token_ids)))
+    write_jsonl(layout.pairs, [replace(row, chosen=own).to_row() for row in rows])
+    stage.run(settings(dpo=DPO, rollout={"tool": {"kind": "calculator"}}), layout)
+    assert read_json(layout.dpo_metrics)["trained"]["chosen_change"] > 0
 
 
 def test_without_steps_it_leaves_an_empty_log_and_says_so(tmp_path):

@@ -19,10 +19,10 @@ def environments(s: Sections) -> Iterator[str]:
         yield "data.source.kind verifiers with rollout.tool: the environment has its own tools; leave rollout.tool out"
     if played and s.rollout.mixing is not None:
         yield "data.source.kind verifiers with rollout.mixing: every turn starts from plain tokens; leave it out"
-    if played and s.dpo.steps:
+    if played and s.dpo.pairs is not None:
         yield (
-            "data.source.kind verifiers with dpo.steps: a pair's loss is over all of its tokens, and the environment "
-            "wrote some of them; set dpo.steps to 0"
+            "data.source.kind verifiers with dpo.pairs: these are texts, and an episode is a conversation; leave "
+            "dpo.pairs out, and stage dpo learns from the episodes of the run"
         )
 
 

@@ -10,15 +10,11 @@ from components.config.tasks import CalculatorSource
 
 
 def tools(s: Sections) -> Iterator[str]:
-    if s.rollout.tool is None:
-        if isinstance(s.data.source, CalculatorSource):
-            yield (
-                "data.source.task calculator without rollout.tool would teach the policy to write the calculator's "
-                "answers itself; set rollout.tool to {kind: calculator}"
-            )
-        return
-    if s.dpo.steps:
-        yield "dpo.steps with rollout.tool: a pair's loss is over all of its tokens, and the tool wrote some of them"
+    if s.rollout.tool is None and isinstance(s.data.source, CalculatorSource):
+        yield (
+            "data.source.task calculator without rollout.tool would teach the policy to write the calculator's "
+            "answers itself; set rollout.tool to {kind: calculator}"
+        )
 
 
 def critic_schedule(s: Sections) -> Iterator[str]:
