@@ -22,8 +22,8 @@ from components.config.environments import EnvironmentVerifier, VerifiersSource
 from components.config.evaluation import PythonSuite
 from components.config.extensions import PythonEntry, python_entries
 from components.config.functions import FunctionSet, RewardFunction
-from components.config.load import validate
 from components.config.ratios import PythonRatio
+from components.config.reading import validate
 from components.config.reward import RewardSettings
 from components.config.scheduling import PythonSchedule
 from components.config.sinks import PythonSink

@@ -9,7 +9,7 @@ from components.canaries.generated import generate
 from components.canaries.items import ProbeSet
 from components.canaries.loaders import read_probes
 from components.config.canaries import CanarySettings
-from components.config.load import check_digest
+from components.config.pins import check_digest
 from components.files import sha256_json
 
 

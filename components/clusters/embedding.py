@@ -12,7 +12,8 @@ from safetensors import SafetensorError
 from transformers import AutoModel, AutoTokenizer
 
 from components.clusters.clustering import Array
-from components.config.load import EMBEDDING_FOLDER, check_digest
+from components.config.inputs import EMBEDDING_FOLDER
+from components.config.pins import check_digest
 from components.config.scheduling import ModelEmbedding
 from components.device import autocast, own_device
 from components.errors import InputError

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field, ValidationError, field_validator
 
 from components.config.base import Section
-from components.config.load import read_mapping
+from components.config.reading import read_mapping
 from components.errors import InputError
 
 

@@ -18,8 +18,8 @@ from components.config.base import Section
 from components.config.governed import GOVERNED, Bound, value_at
 from components.config.judgement import GateSettings, RuleSettings
 from components.config.keys import approver_key, own_signer, signer_key
-from components.config.load import find_rules, read_mapping, read_rules
 from components.config.people import check_name, person
+from components.config.reading import find_rules, read_mapping, read_rules
 from components.config.registry import RegistrySettings
 from components.errors import InputError
 from components.files import sha256_json

@@ -9,7 +9,7 @@ from typing import Any
 
 from components.config.data import DataSettings
 from components.config.environments import VerifiersSource
-from components.config.load import GYM, check_digest, check_version
+from components.config.pins import GYM, check_digest, check_version
 from components.config.reasoning_gym import ReasoningGymSource
 from components.config.sources import FileSource, PythonSource
 from components.config.targets import check_code, locate

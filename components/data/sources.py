@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from components.config.environments import VerifiersSource
-from components.config.load import check_digest
+from components.config.pins import check_digest
 from components.config.reasoning_gym import ReasoningGymSource
 from components.config.sources import FileSource, PythonSource
 from components.config.tasks import Generated

@@ -14,7 +14,7 @@ from typing import Any, Self
 import psutil
 
 from components.config.environments import VerifiersSource
-from components.config.load import check_version
+from components.config.pins import check_version
 from components.config.targets import check_code, locate
 from components.errors import InputError
 from components.processes.guardian import kill_descendants

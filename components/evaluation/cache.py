@@ -20,7 +20,7 @@ from pathlib import Path
 
 from components.code_digest import code_digest
 from components.config.consistency import EmbeddedConsistency, NliConsistency
-from components.config.load import check_digest
+from components.config.pins import check_digest
 from components.config.runners import ClassifierVerifier
 from components.device import own_device
 from components.errors import InputError

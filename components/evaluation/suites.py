@@ -8,7 +8,7 @@ from typing import Any
 
 from components.config import Settings, substance
 from components.config.evaluation import TEST, FileSuite, PythonSuite, ReasoningGymSuite, Suite
-from components.config.load import check_digest
+from components.config.pins import check_digest
 from components.config.policy import PolicySettings
 from components.config.reward import RewardSettings
 from components.config.rollout import RolloutSettings

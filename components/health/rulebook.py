@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from components.config.judgement import HealthSettings, RuleSettings
-from components.config.load import read_rules
+from components.config.reading import read_rules
 from components.config.shipped import PROJECT_CONFIGS
 from components.errors import InputError
 from components.health.check import check_rules

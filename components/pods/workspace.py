@@ -10,7 +10,7 @@ from typing import Any, Literal
 import yaml
 
 from components.config import Settings
-from components.config.load import input_sections
+from components.config.inputs import input_sections
 from components.directories import write_directory
 from components.errors import InputError
 from components.files import os_errors, read_text, write_bytes

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from components.checkpoints.checks import check_checkpoint
 from components.config.base import Section
-from components.config.load import check_digest
+from components.config.pins import check_digest
 from components.config.runners import ClassifierVerifier
 from components.config.sandbox import SandboxSettings
 from components.rewards.pool import Pool

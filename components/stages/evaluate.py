@@ -11,7 +11,7 @@ from typing import Any
 
 from components.config import Settings
 from components.config.evaluation import EvaluationSettings
-from components.config.load import check_digest
+from components.config.pins import check_digest
 from components.config.sources import computed
 from components.evaluation.answering import answer_suites
 from components.evaluation.cache import shared

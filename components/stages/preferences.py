@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from components.config import Settings, substance
-from components.config.load import check_digest
+from components.config.pins import check_digest
 from components.directories import write_directory
 from components.dpo.dataset import check_lengths, hold_out, import_pairs, read_pairs
 from components.dpo.pairs import Pair

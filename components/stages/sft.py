@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from components.config import Settings, substance
-from components.config.load import check_digest
+from components.config.pins import check_digest
 from components.config.policy import CheckpointModel
 from components.data.prompts import read_prompts
 from components.device import own_device

@@ -13,7 +13,7 @@ import pandas as pd
 from components.adoption import adopt_checkpoint, adopt_log
 from components.config import Settings
 from components.config.adopted import Adopted
-from components.config.load import check_digest
+from components.config.pins import check_digest
 from components.data.prompts import read_prompts
 from components.directories import write_directory
 from components.errors import NoCandidate

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from components.config import Settings
-from components.config.load import input_sections, library_sections
+from components.config.inputs import input_sections, library_sections
 from components.config.policy import CheckpointModel
 from components.config.servers import SglangEngine, VllmEngine
 from components.config.sources import FileSource, PythonSource

@@ -19,7 +19,7 @@ from packaging.version import InvalidVersion, Version
 
 from components.checks import Check, State
 from components.config import load
-from components.config.load import MODEL_FOLDER
+from components.config.inputs import MODEL_FOLDER
 from components.config.policy import CheckpointModel
 from components.errors import EvenkeelError, InputError
 from components.files import read_text

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from components.config import Settings, load, substance
-from components.config.load import check_digest
+from components.config.pins import check_digest
 from components.config.policy import CheckpointModel
 from components.config.promotion import load_policy
 from components.config.sources import FileSource

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from components.config import Settings
-from components.config.load import input_sections
+from components.config.inputs import input_sections
 from components.errors import InputError
 from components.files import os_errors, sha256_path
 from flows.host.dvc import LINKS, configure, dvc

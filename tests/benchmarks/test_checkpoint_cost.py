@@ -19,8 +19,8 @@ from rich.table import Table
 from test_objective_cost import demo, policy_and_batch
 
 from components.config import Settings
-from components.config.load import merge
 from components.config.policy import TinyModel
+from components.config.reading import merge
 from components.data.prompts import read_prompts
 from components.files import read_json, write_json, write_jsonl
 from components.layout import Layout

@@ -19,7 +19,7 @@ from test_checkpoint_cost import prepared
 from test_objective_cost import demo
 
 from components.config import Settings
-from components.config.load import merge
+from components.config.reading import merge
 from components.data.prompts import read_prompts
 from components.scheduling.ranked import ranked_clusters
 from components.training.assembly import assembled

@@ -10,7 +10,7 @@ from factories import settings
 from training_runs import killed, outputs, records
 
 from components.config import Settings
-from components.config.load import merge
+from components.config.reading import merge
 from components.data.prompts import read_prompts
 from components.errors import InputError, NoCandidate
 from components.files import read_json

@@ -10,8 +10,8 @@ import pytest
 import torch
 import yaml
 
-from components.config.load import merge
 from components.config.policy import PolicySettings
+from components.config.reading import merge
 from components.files import read_json, write_jsonl
 from components.layout import Layout
 from components.policy import load_policy

@@ -135,7 +135,7 @@ def test_killed_outright_a_run_is_gone_on_with_by_its_id_whatever_the_tree_holds
 def check_repaired(project: Path, run_id: str) -> None:
     """Resuming a finished run restores what was removed of its candidate's record, or of its outputs."""
     candidate = read_json(project / "runs" / run_id / "run.json")["outcome"]["candidate"]
-    record = project / ".state/registry/candidates" / f"{candidate}.json"
+    record = project / "registry/objects/candidates" / f"{candidate}.json"
     kept = record.read_bytes()
     record.write_text("{}", encoding="utf-8")
     code, said = run(project, "--resume", run_id)

@@ -12,8 +12,8 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from components.config import Settings
-from components.config.load import merge
 from components.config.policy import LoraSettings, TinyModel
+from components.config.reading import merge
 from components.files import write_json, write_jsonl
 from components.layout import Layout
 from components.policy import Policy

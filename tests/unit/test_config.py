@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from components.config import Settings, dump, load, pin_inputs
-from components.config.load import apply_override, merge, read_tree
+from components.config.reading import apply_override, merge, read_tree
 from components.errors import InputError
 from components.files import sha256_file, sha256_tree
 

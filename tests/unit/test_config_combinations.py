@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from components.config import Settings
 from components.config.combinations import RULES, problems
-from components.config.load import merge
+from components.config.reading import merge
 
 Tree = dict[str, Any]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from components.config import Settings
 from components.config.documents import Dumper, read
-from components.config.load import apply_override, validate
+from components.config.reading import apply_override, validate
 from components.errors import InputError
 
 

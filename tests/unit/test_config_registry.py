@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from components.config.load import load
+from components.config.reading import load
 from components.config.registry import RegistrySettings
 from components.errors import InputError
 from tests.code_graph import ROOT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from components.config.load import load
+from components.config.reading import load
 from components.config.urls import check_urls, host_and_port
 from components.errors import InputError
 from tests.code_graph import ROOT

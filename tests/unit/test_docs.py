@@ -10,8 +10,8 @@ import yaml
 from docs_pages import COMMANDS, PAGES, anchors, blocks, calls, is_setting, lines, links, options, problem, read, spans
 
 from components.config import Settings, load
-from components.config.load import read_rules
 from components.config.objective import ObjectiveSettings
+from components.config.reading import read_rules
 from components.config.shipped import PROJECT_CONFIGS, packaged
 from tests.code_graph import ROOT
 

@@ -103,7 +103,7 @@ def passes(batch: Sequence[Pair], tokens: int) -> list[list[int]]:
     return Preference(DpoSettings(micro_batch_tokens=tokens), 0).passes(batch)
 
 
-@pytest.mark.parametrize("tokens", [64, 100, 150])
+@pytest.mark.parametrize("tokens", [64, 100])
 def test_any_split_into_micro_batches_gives_the_same_update(tokens):
     whole, split = policy(), policy()
     (expected,) = run(trainer(whole, warmup=0), 0)
@@ -115,7 +115,7 @@ def test_any_split_into_micro_batches_gives_the_same_update(tokens):
 def test_the_splits_of_that_test_are_different_ones():
     micro = policy()
     batch = pairs(micro)
-    counts = [len(passes(batch, tokens)) for tokens in (64, 100, 150, 4096)]
+    counts = [len(passes(batch, tokens)) for tokens in (64, 100, 4096)]
     assert counts == sorted(set(counts), reverse=True)
     assert counts[-1] == 1
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from components.config.load import check_digest
+from components.config.pins import check_digest
 from components.errors import InputError
 from flows.host.dvc import configure, default_remote, environment
 from flows.host.git import git

@@ -553,6 +553,7 @@ def test_a_finished_run_says_so_and_ends_with_the_same_words(
     finish(refused, candidate=None)
     again: list[str] = []
     monkeypatch.setattr(runs, "propose_run", lambda workspace, warn: again.append(workspace.run_id))
+    monkeypatch.setattr(runs, "changed_outputs", lambda root: [])
     assert command(monkeypatch, "run", "--resume", proposed.run_id) == 0
     said = capsys.readouterr().out
     assert f"{proposed.run_id} came to its end on " in said
@@ -568,6 +569,7 @@ def test_a_tolerance_that_is_named_later_is_that_of_the_record(
 ) -> None:
     workspace = ready(project)
     finish(workspace, candidate=None)
+    monkeypatch.setattr(runs, "changed_outputs", lambda root: [])
     assert command(monkeypatch, "run", "--resume", workspace.run_id, "--set", "record.tolerance=0.5") == 3
     assert json.loads(git(project, "show", f"runs/{workspace.run_id}:run.json"))["tolerance"] == 0.5
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from components.config.judgement import RuleSettings
-from components.config.load import read_rules
+from components.config.reading import read_rules
 from components.health.monitor import replay
 from components.types import StepRecord, Verdict
 

@@ -14,7 +14,8 @@ import pytest
 from components import files, opening
 from components.checkpoints.contents import check_content
 from components.config import load
-from components.config.load import check_digest, read_mapping, read_tree
+from components.config.pins import check_digest
+from components.config.reading import read_mapping, read_tree
 from components.config.sources import FileSource
 from components.data.sources import arrow, jsonl, parquet
 from components.errors import InputError

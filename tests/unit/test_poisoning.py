@@ -8,7 +8,7 @@ import pytest
 
 from components.config.admission import AdmissionSettings
 from components.config.data import ConcentrationSettings, DataSettings
-from components.config.load import load
+from components.config.reading import load
 from components.config.scheduling import (
     AdsSchedule,
     ForecastSchedule,

@@ -128,7 +128,7 @@ def test_what_is_proposed_again_takes_the_place_of_no_newer_challenger(store: Di
     assert [challenging(path) for path in (*paths, paths[0])] == [True, True, False]
     assert challenging(paths[0], policy_sha256="d" * 64)  # of another gate
     assert not challenging(paths[1])
-    (tmp_path / "registry" / CHALLENGER).unlink()
+    (tmp_path / "registry/objects" / CHALLENGER).unlink()
     assert challenging(paths[1])
 
 

@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from components.config import Settings
-from components.config.load import apply_override, input_sections, merge
+from components.config.inputs import input_sections
+from components.config.reading import apply_override, merge
 from components.config.reward import RewardSettings
 
 STRUCTURE = {"kind": "structure"}

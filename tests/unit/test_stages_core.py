@@ -13,7 +13,7 @@ from factories import MICRO, Judge, gpt2, parity, policy, prompt, prompts, setti
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from components.config import Settings, pin_inputs
-from components.config.load import merge
+from components.config.reading import merge
 from components.errors import InputError
 from components.evaluation import answering
 from components.files import manifest, read_json, read_jsonl, sha256_tree, write_jsonl

@@ -184,7 +184,7 @@ def test_another_version_than_the_pinned_one_is_refused() -> None:
 
 
 def test_a_missing_library_is_an_error_that_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules["components.config.load"].LIBRARIES, "reasoning_gym", ("no-such-library", "llm"))
+    monkeypatch.setitem(sys.modules["components.config.reading"].LIBRARIES, "reasoning_gym", ("no-such-library", "llm"))
     with pytest.raises(InputError) as caught:
         list(generate(source(MIXED), 0))
     assert caught.value.how == "pip install -c constraints.txt -e '.[llm]'"

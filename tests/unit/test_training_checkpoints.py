@@ -19,7 +19,7 @@ import torch
 from factories import Judge, group, parity, policy, settings, workspace
 from training_runs import outputs, train
 
-from components.config.load import merge
+from components.config.reading import merge
 from components.config.training import CheckpointSettings
 from components.errors import CorrectableError, InputError, MachineError
 from components.files import manifest, read_json, write_jsonl, write_text

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from pydantic import Field, ValidationError, model_validator
 
 from components.config.base import Section
-from components.config.load import read_tree
+from components.config.reading import read_tree
 from components.config.shipped import PROJECT_CONFIGS
 from components.errors import InputError
 from components.health.readers.numbers import as_number

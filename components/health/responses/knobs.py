@@ -12,8 +12,8 @@ from components.config import Settings
 from components.config.base import Section
 from components.config.corrections import TokenTis
 from components.config.judgement import QUARANTINE, REPAIR, ActionSettings
-from components.config.load import merge
 from components.config.objective import KlLoss
+from components.config.reading import merge
 from components.errors import InputError
 from components.health.responses.repairs import SECOND_JUDGES
 from components.types import Change

@@ -14,7 +14,7 @@ from typing import Any
 
 from components.checkpoints.checks import check_checkpoint
 from components.config.consistency import Consistency, EmbeddedConsistency
-from components.config.load import check_digest
+from components.config.pins import check_digest
 from components.rewards.consistency.embedded import EmbeddedVerifier, read_weights
 from components.rewards.consistency.nli import NliVerifier
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from components.config import Settings
 from components.config.evaluation import ReasoningGymSuite
-from components.config.load import check_version
+from components.config.pins import check_version
 from components.config.reasoning_gym import ReasoningGymSource
 from components.content_id import content_id
 from components.errors import InputError

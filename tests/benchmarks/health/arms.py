@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from components.config.judgement import RuleSettings
-from components.config.load import find_rules, read_rules
+from components.config.reading import find_rules, read_rules
 from components.files import dump_json, sha256_bytes
 
 DEFAULT_RULES = find_rules(Path("configs/demo.yaml"), "default")

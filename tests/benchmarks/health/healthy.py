@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.config.load import merge
+from components.config.reading import merge
 
 LR = 2e-4
 STEPS = 40

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from components.config.load import read_rules
+from components.config.reading import read_rules
 from components.errors import InputError
 from tests.benchmarks.health.arms import PLAIN_ARM, responding, rules_of
 from tests.benchmarks.health.grounds import TOY, Ground

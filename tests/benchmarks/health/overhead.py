@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import torch
 
-from components.config.load import merge
+from components.config.reading import merge
 from components.data.prompts import read_prompts
 from components.health.diagnosis import Experiments
 from components.scheduling.ranked import ranked_clusters

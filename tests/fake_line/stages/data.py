@@ -6,7 +6,7 @@ from typing import Any
 from components.stages.work import work
 
 from components.config import Settings
-from components.config.load import check_digest
+from components.config.pins import check_digest
 from components.config.sources import FileSource
 from components.directories import write_directory
 from components.files import read_jsonl, write_json, write_jsonl, write_text

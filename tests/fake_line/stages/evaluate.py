@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from components.config import Settings
-from components.config.load import check_digest
+from components.config.pins import check_digest
 from components.files import sha256_tree, write_json, write_jsonl
 from components.layout import Layout
 

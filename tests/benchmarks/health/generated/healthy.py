@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 
-from components.config.load import read_rules
+from components.config.reading import read_rules
 from components.errors import InputError
 from tests.benchmarks.health.arms import responding
 from tests.benchmarks.health.generated.judged import made_worse, noise

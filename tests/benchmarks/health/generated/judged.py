@@ -8,7 +8,7 @@ from math import sqrt
 from pathlib import Path
 
 from components.config.judgement import RuleSettings
-from components.config.load import read_rules
+from components.config.reading import read_rules
 from components.errors import InputError
 from tests.benchmarks.health.arms import PLAIN_ARM, responding, rules_of
 from tests.benchmarks.health.generated.drawing import Half, conditions, fault_of

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence, Set
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,11 @@ from pydantic import ValidationError
 
 from components.config.complaints import complaint
 from components.config.documents import Dumper, comment_of, read
-from components.config.extensions import python_entries
 from components.config.root import Settings
 from components.config.shipped import PREFIX, PROJECT_CONFIGS, packaged
-from components.config.targets import check_code, locate
 from components.errors import InputError
-from components.files import os_errors, read_text, sha256_path
-from components.opening import MOST_CONFIGURATION, check_kind, check_regular_or_folder, impossible
+from components.files import os_errors, read_text
+from components.opening import MOST_CONFIGURATION, impossible
 
 Tree = dict[str, Any]
 
@@ -32,24 +29,9 @@ SAME = frozenset(
     name for name, field in Settings.model_fields.items() if "kind" in getattr(field.annotation, "model_fields", {})
 )
 """Sections every kind of which has the same settings."""
-GYM = "reasoning-gym"
-LIBRARIES = {"reasoning_gym": (GYM, "llm"), "verifiers": ("verifiers", "verifiers")}
-"""Kinds of sources whose problems a library makes: its name, and the extra that installs it."""
 SHOWN = 80
 """Characters of an override that an error shows."""
-FILES = ("jsonl", "parquet", "file")
-"""Kinds of sources and suites that are one file."""
 EXTENDED = "name a configuration file by its path from the folder of this one, or one of the package as evenkeel:NAME"
-MISSING = "correct the path in the configuration"
-EMBEDDING_FOLDER = (
-    "put the Hugging Face folder of a sentence-embedding model there (config.json, model.safetensors, tokenizer.json; "
-    "`hf download <name> --local-dir <folder>` fetches one), or set clusters.embedding={kind: policy}"
-)
-"""How to fix clusters.embedding where its folder is missing or is none."""
-MODEL_FOLDER = (
-    "correct policy.model.path, or bring the model there: `make model` (SmolLM2-135M-Instruct), "
-    "or `evenkeel model convert`"
-)
 
 
 def load(path: Path, overrides: Sequence[str] = (), recipe: Path | None = None) -> Settings:
@@ -200,97 +182,6 @@ def validate(tree: Mapping[str, Any], *, where: str) -> Settings:
             where=where,
             how="correct the keys above (`--set key=value`, or the file); `evenkeel params` prints every setting",
         ) from error
-
-
-def pin_inputs(settings: Settings) -> Settings:
-    """Write the digests of the inputs into the settings, and the versions of libraries that problems come from.
-
-    Raises:
-        InputError: an input or a library is missing, or is not what was already pinned.
-    """
-    tree = settings.model_dump(mode="json")
-    for node in input_sections(tree):
-        how = MODEL_FOLDER if node is tree["policy"]["model"] else MISSING
-        how = EMBEDDING_FOLDER if node is tree["clusters"]["embedding"] else how
-        check_kind(Path(node["path"]), folder=not _is_file(tree, node), how=how)
-        node["sha256"] = check_digest(Path(node["path"]), node["sha256"], how=how)
-    for source in library_sections(tree):
-        source["version"] = check_version(source["version"], source["kind"])
-    for path, entry in python_entries(settings):
-        if not entry.counts:
-            continue
-        node = tree
-        for name in path:
-            node = node[name]
-        node["sha256"] = check_code(entry, locate(entry))
-    return Settings.model_validate(tree)
-
-
-def input_sections(tree: Tree) -> list[Tree]:
-    """The sections of dumped settings that name a file or a folder to read: data, models, pairs."""
-    sections = (
-        tree["data"]["source"],
-        tree["policy"]["model"],
-        tree["clusters"]["embedding"],
-        tree["reward"]["verifier"],
-        tree["reward"]["consistency"],
-        tree["audit"]["second"],
-        tree["dpo"]["pairs"],
-        tree["evaluation"]["champion"],
-        *tree["evaluation"]["suites"].values(),
-        *(suite["verifier"] for suite in tree["evaluation"]["suites"].values()),
-        *tree["health"]["canaries"].values(),
-        *(_adopted(tree).get(name) for name in ("checkpoint", "log")),
-    )
-    return [section for section in sections if section and section.get("path") is not None]
-
-
-def _adopted(tree: Tree) -> Tree:
-    """The section ``train.adopted``; empty where the run trains."""
-    return tree["train"]["adopted"] or {}
-
-
-def _is_file(tree: Tree, section: Tree) -> bool:
-    """Whether an input is one file; else it is a folder."""
-    adopted = _adopted(tree)
-    others = (tree["dpo"]["pairs"], *tree["health"]["canaries"].values(), adopted.get("log"))
-    return section.get("kind") in FILES or any(section is one for one in others)
-
-
-def library_sections(tree: Tree) -> list[Tree]:
-    """The sections of dumped settings whose problems a library makes."""
-    sources = (tree["data"]["source"], *(suite.get("source") for suite in tree["evaluation"]["suites"].values()))
-    return [source for source in sources if source and source["kind"] in LIBRARIES]
-
-
-def check_version(expected: str | None, kind: str = "reasoning_gym") -> str:
-    """The installed version of a library of `LIBRARIES`, compared with the expected one where there is one."""
-    library, extra = LIBRARIES[kind]
-    try:
-        found = version(library)
-    except PackageNotFoundError as error:
-        how = f"pip install -c constraints.txt -e '.[{extra}]'"
-        raise InputError(f"{library} is not installed", where="data.source", how=how) from error
-    if expected is not None and found != expected:
-        raise InputError(
-            f"{library} {found} is installed, and the configuration has version {expected}",
-            where="data.source.version",
-            how=f"pip install {library}=={expected}, or remove `version` to accept {found}",
-        )
-    return found
-
-
-def check_digest(path: Path, expected: str | None, how: str = MISSING) -> str:
-    """Digest of a file or folder, compared with the expected one where there is one. ``how`` to fix a missing one."""
-    check_regular_or_folder(path, how=how)
-    found = sha256_path(path)
-    if expected is not None and found != expected:
-        raise InputError(
-            f"content has changed: expected sha256 {expected[:12]}, found {found[:12]}",
-            where=path,
-            how="restore the file, or remove its sha256 from the configuration to accept the new content",
-        )
-    return found
 
 
 def dump(settings: Settings, *, without: Set[str] = frozenset()) -> str:
