@@ -9,8 +9,8 @@ INSTALLED := .venv/.installed
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Packages are installed without bytecode: the first process to import a module compiles it, and keeps that for all others.
 unexport PYTHONDONTWRITEBYTECODE
-# Workers of pytest: the tests are written for two cores.
-JOBS ?= 2
+# Workers of pytest: the tests are written for two cores, and wait for processes and limits a fifth of their time.
+JOBS ?= 3
 
 # $(call install,PYTHON,WHAT): by uv where it is on the PATH, else by pip. uv does not read pip's settings, so it is given where
 # packages come from, and to choose among several places as pip does. Neither compiles modules that nothing may ever import.
@@ -36,8 +36,12 @@ MODEL ?= smollm2-135m-instruct
 model: $(INSTALLED)
 	evenkeel model fetch configs/models/$(MODEL).yaml
 
-test: lint kustomize
-	OMP_NUM_THREADS=1 pytest -m "not slow" -n $(JOBS) --dist loadfile --no-loadscope-reorder
+# The linters take one core for a minute where they have no cache, and the tests begin meanwhile; what the linters found is
+# printed at the end.
+test: $(INSTALLED) kustomize
+	@mkdir -p build; $(MAKE) --no-print-directory lint > build/lint.log 2>&1 & lint=$$!; \
+	OMP_NUM_THREADS=1 pytest -m "not slow" -n $(JOBS) --dist loadfile --no-loadscope-reorder; tests=$$?; \
+	wait $$lint || { cat build/lint.log; exit 1; }; exit $$tests
 
 # The slow tests: more of each kind, whole data sets, more kill points, thousands of bad inputs; one to three hours on two cores.
 test-slow: $(INSTALLED)

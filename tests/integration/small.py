@@ -5,6 +5,7 @@ from __future__ import annotations
 SMALL = (
     "threads=1",
     "data.source.rows=1200",
+    "reward.sandbox.workers=1",
     "policy.model.hidden_size=64",
     "policy.model.layers=1",
     "sft.steps=30",

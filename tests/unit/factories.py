@@ -34,7 +34,7 @@ MICRO: dict[str, Any] = {
     "clusters": {"k": 3, "components": 4},
     "schedule": {"kind": "ads", "window": 2, "active": 2},
     "rollout": {"group_size": 4, "max_new_tokens": 4, "dynamic_sampling": {"max_attempts": 2}},
-    "reward": {"verifier": {"kind": "exact", "marker": "#"}},
+    "reward": {"verifier": {"kind": "exact", "marker": "#"}, "sandbox": {"workers": 1}},
     "learner": {
         "lr": 1e-2,
         "warmup": 2,

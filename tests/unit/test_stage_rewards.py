@@ -17,6 +17,7 @@ MICRO = (
     "data.splits={sft: 0.3, train: 0.3, dev: 0.2, test: 0.2}",
     "policy.model={kind: tiny, hidden_size: 32, layers: 1, heads: 2, kv_heads: 1, head_dim: 16, intermediate_size: 32}",
     "sft={steps: 3, batch_size: 4, warmup: 1, checkpoint_every: 2}",
+    "reward.sandbox.workers=1",  # each takes a quarter of a second to start, in every stage
     "audit.max_false_positive=0.1",
     "admission.min_distinct=4",
     "triage={prompts: 4, samples: 4, override: nothing is learned at this size}",

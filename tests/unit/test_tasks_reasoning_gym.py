@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from components.config import pin_inputs
+from components.config import pin_inputs, pins
 from components.config.reasoning_gym import ReasoningGymSource
 from components.data.provenance import Passes
 from components.data.splits import SPLITS
@@ -184,7 +183,7 @@ def test_another_version_than_the_pinned_one_is_refused() -> None:
 
 
 def test_a_missing_library_is_an_error_that_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules["components.config.reading"].LIBRARIES, "reasoning_gym", ("no-such-library", "llm"))
+    monkeypatch.setitem(pins.LIBRARIES, "reasoning_gym", ("no-such-library", "llm"))
     with pytest.raises(InputError) as caught:
         list(generate(source(MIXED), 0))
     assert caught.value.how == "pip install -c constraints.txt -e '.[llm]'"
