@@ -202,8 +202,10 @@ class Monitor:
         return not any(self._streaks[rule.name].length and rule.settings.level != "warn" for rule in self._rules)
 
     def forget(self, signals: Iterable[str]) -> None:
-        """Clear the histories of these signals: they are measured otherwise from now on."""
-        for name in set(signals) & set(self._histories):
+        """Clear the histories of these signals, and of conditions on them: they are measured otherwise from now on."""
+        changed = set(signals)
+        changed |= {text for text, condition in self._conditions.items() if condition.signals & changed}
+        for name in changed & set(self._histories):
             old = self._histories[name]
             self._histories[name] = History(old.reach, old.opening)
 
@@ -266,24 +268,17 @@ def _is_unresolved(rule: RuleSettings) -> bool:
 
 def _replayed(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> tuple[Monitor, list[Verdict]]:
     """A monitor that has watched a run, and what it said. Where the run was rolled back, it went back with it."""
-    monitor, kept, verdicts = Monitor(rules), list[StepRecord](), list[Verdict]()
-    for record in records:
+    monitor, verdicts, observed = Monitor(rules), list[Verdict](), list(records)
+    backs = {back for one in observed if (back := one.notes.get("rolled_back_to")) is not None}
+    targets, saved = sorted(backs, reverse=True), dict[int, Mapping[str, Any]]()  # step -> the state before it
+    for record in observed:
+        while targets and targets[-1] <= record.step:
+            saved[targets.pop()] = monitor.state_dict()
         verdicts += monitor.observe(record)
-        kept.append(record)
-        if (back := record.notes.get("rolled_back_to")) is not None:
-            kept = [one for one in kept if one.step < back]
-            monitor.go_back(_again(rules, kept).state_dict())
+        if (back := record.notes.get("rolled_back_to")) in saved:
+            monitor.go_back(saved[back])
         monitor.forget(record.notes.get("measured_anew", ()))
     return monitor, verdicts
-
-
-def _again(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> Monitor:
-    """A monitor that has seen these records only."""
-    monitor = Monitor(rules)
-    for record in records:
-        monitor.observe(record)
-        monitor.forget(record.notes.get("measured_anew", ()))
-    return monitor
 
 
 def unjudged(rules: Mapping[str, RuleSettings], records: Iterable[StepRecord]) -> dict[str, list[str]]:

@@ -23,7 +23,9 @@ from components.processes.living import abandoned
 from flows.host.processes import OWNER_VARIABLE, end, leftovers, mark_of
 from flows.watching.runs import RunView
 
-Kind = Literal["process", "folder", "weights", "flow run", "workspace", "server", "candidate", "jobset", "cluster"]
+Kind = Literal[
+    "process", "folder", "weights", "flow run", "workspace", "bucket", "server", "candidate", "jobset", "cluster"
+]
 GRACE = 6.0
 """Seconds that the children of a run that ended in order need to end of themselves: its own Prefect server, say."""
 TEMPORARY = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}(?P<old>\.old)?")

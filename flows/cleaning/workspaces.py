@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from components.errors import InputError
+from components.config import load
+from components.errors import EvenkeelError, InputError
 from components.files import read_json
+from components.words import plural
 from flows.cleaning.leftovers import REMOVED, CleanupAction
 from flows.host.branches import branch_of, head_of
 from flows.host.git import RECORD, git
@@ -36,10 +38,17 @@ def remove_old(project: Path, runs: Iterable[RunView], days: int) -> Iterator[Cl
         problem = unrecorded(project, run)
         if problem:
             yield CleanupAction("workspace", run.run_id, "kept", problem)
-        elif _remove(project, run):
-            yield CleanupAction(
-                "workspace", run.run_id, "removed", f"{run.state} at {ended}; its record is on {branch_of(run.run_id)}"
-            )
+            continue
+        try:
+            if (objects := _remove(project, run)) is None:
+                continue
+        except EvenkeelError as error:
+            yield CleanupAction("workspace", run.run_id, "kept", f"its files in the bucket stay: {error.what}")
+            continue
+        if objects:
+            yield CleanupAction("bucket", run.run_id, "removed", f"{plural(objects, 'object')} of its pods")
+        why = f"{run.state} at {ended}; its record is on {branch_of(run.run_id)}"
+        yield CleanupAction("workspace", run.run_id, "removed", why)
 
 
 def unrecorded(project: Path, run: RunView) -> str:
@@ -56,15 +65,35 @@ def unrecorded(project: Path, run: RunView) -> str:
     return "" if same else f"its {RECORD} differs from that of {branch_of(run.run_id)}"
 
 
-def _remove(project: Path, run: RunView) -> bool:
-    """Rename it with its lock held, then remove it."""
+def _remove(project: Path, run: RunView) -> int | None:
+    """Remove its files in a bucket and rename it with its lock held, then remove it.
+
+    Returns:
+        How many objects were removed; None where the run has begun again, and nothing was.
+
+    Raises:
+        InputError, Unavailable: its settings cannot be read, or the bucket cannot be reached; the workspace stays.
+    """
     renamed = run.root.with_name(f"{REMOVED}{run.run_id}")
     with lock_file(lock_of(project, run.run_id)) as lock:
         if not lock.take():
-            return False
+            return None
         fresh = RunView(project, run.run_id)  # as it is now
         if fresh.running or fresh.execution != run.execution or renamed.exists():
-            return False
+            return None
+        objects = _empty_bucket(run)
         os.replace(run.root, renamed)
     shutil.rmtree(renamed, ignore_errors=True)
-    return True
+    return objects
+
+
+def _empty_bucket(run: RunView) -> int:
+    """Remove what the run's pods shared in a bucket; returns how many objects that were."""
+    launch = load(run.root / "params.yaml").launch
+    if launch.kind != "kubernetes" or launch.kubernetes is None or launch.kubernetes.shared.kind != "s3":
+        return 0
+    from components.launch.kubernetes.submission import depot_of  # loads boto3, which takes a second
+    from components.pods.depot import forget
+
+    depots = (depot_of(run.run_id, stage, launch.kubernetes) for stage in launch.kubernetes.stages)
+    return sum(forget(depot) for depot in depots if depot)

@@ -25,6 +25,7 @@ from components.config import dump, load
 from components.directories import write_directory
 from components.errors import InputError
 from components.files import read_json, write_json, write_text
+from components.pods.depot import Depot, forget
 from components.processes import free_port
 from components.processes.living import claim
 from flows.cleaning import cleanup, leftovers, servers
@@ -34,6 +35,7 @@ from flows.host.git import git
 from flows.host.processes import OWNER_VARIABLE
 from flows.watching.execution import Execution, write
 from flows.watching.runs import RunView, all_runs
+from tests.s3_server import BUCKET, S3Server
 
 DEMO = dump(load(Path("configs/demo.yaml")))
 HOURS = 3600.0
@@ -376,6 +378,32 @@ def test_a_workspace_whose_record_is_nowhere_else_stays_and_that_is_said(reposit
     assert removed(repository) == {"bare-1": "kept", "newer-1": "kept"}
     write_json(newer.root / "run.json", record | {"ended": "now, when nothing else came out"})
     assert removed(repository) == {"bare-1": "kept", "newer-1": "removed"}
+
+
+IN_BUCKET = (
+    "launch.kubernetes.namespace=team",
+    f"launch.kubernetes.shared={{kind: s3, uri: 's3://{BUCKET}/janitor'}}",
+    "rollout.engine.transfer=broadcast",
+)
+
+
+def test_what_its_pods_shared_in_a_bucket_goes_with_a_workspace(
+    repository: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = recorded(repository, "demo-1")
+    write_text(
+        run.root / "params.yaml",
+        dump(load(Path("configs/kubernetes.yaml"), IN_BUCKET)),
+    )
+    depots = [Depot(f"s3://{BUCKET}/janitor/team/{name}/train", s3_server.url) for name in ("demo-1", "demo-2")]
+    for depot in depots:
+        depot.bucket("output").call("put_object", "blobs/one", Body=b"weights")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "not an address")
+    assert removed(repository) == {"demo-1": "kept"}
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3_server.url)
+    actions = list(remove_old(repository, all_runs(repository), 7))
+    assert [(action.kind, action.done) for action in actions] == [("bucket", "removed"), ("workspace", "removed")]
+    assert [forget(depot) for depot in depots] == [0, 1]
 
 
 def test_a_workspace_that_a_run_holds_stays_whatever_its_record_says(repository: Path) -> None:

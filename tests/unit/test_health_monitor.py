@@ -305,6 +305,16 @@ def test_a_replay_goes_back_where_the_run_went_back():
     assert [v.step for v in replay(rules(when="mean(entropy, 3) < 0.7"), records)] == [3, 5]
 
 
+def test_a_replay_keeps_when_a_rule_fired_before_the_first_of_two_roll_backs():
+    values = {0: (0.4, None), 1: (0.9, 0), **{step: (0.9, None) for step in range(2, 26)}}
+    values |= {26: (0.4, None), 27: (0.4, None), 28: (0.4, 27), 29: (0.9, None), 30: (0.86, None)}
+    several = {
+        **rules(when="entropy < 0.5", cooldown=50, level="stop"),
+        "start": RuleSettings(when="entropy < 0.97 * baseline(entropy, 25)", why="w"),
+    }
+    assert replay(several, logged(values)) == live(logged(values), several)
+
+
 @given(st.lists(st.tuples(st.sampled_from([0.3, 0.6, 0.9]), st.integers(0, 12)), min_size=1, max_size=30))
 def test_a_replay_says_what_the_run_said_whatever_it_went_back_to(points):
     several = {

@@ -135,16 +135,16 @@ def config_of(submission: Submission) -> PurePosixPath:
     return PurePosixPath(".state/launch") / f"{submission.stage}.yaml"
 
 
-def address(submission: Submission, how: KubernetesSettings, shared: S3State) -> str:
+def address(run: str, stage: str, how: KubernetesSettings, shared: S3State) -> str:
     """Where the files of a run's stage lie. Equal settings have equal run ids: another namespace may run the same."""
-    return f"{shared.uri}/{how.namespace}/{submission.run}/{submission.stage}"
+    return f"{shared.uri}/{how.namespace}/{run}/{stage}"
 
 
 def _learner(settings: Settings, how: KubernetesSettings, submission: Submission, name: str, nodes: int) -> RolePlan:
     """The pods of the stage. One has rank 0 and the loop; where the learner has several ranks, they meet there."""
     command = [PYTHON, "-m", "components.pods.learner", submission.stage, "--config", str(config_of(submission))]
     if isinstance(how.shared, S3State):
-        command += ["--state", address(submission, how, how.shared)]
+        command += ["--state", address(submission.run, submission.stage, how, how.shared)]
     ports = {"metrics": METRICS_PORT}
     if submission.stage in RANKED and settings.learner.has_ranks:
         meeting = f"{host(name, 'learner', 0)}:{RENDEZVOUS_PORT}"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from components.code_digest import code_digest
-from components.config.kubernetes import S3State
+from components.config.kubernetes import KubernetesSettings, S3State
 from components.installed import pins_digest
 from components.launch.base import Job
 from components.launch.kubernetes.owner import submitter
@@ -33,9 +33,15 @@ def submission(job: Job) -> Submission:
 
 
 def depot(plan: RunPlan) -> Depot | None:
-    """Where the run's files lie, if in a bucket; the server may have another address here than in the cluster."""
-    shared = plan.how.shared
+    """Where the run's files lie, if in a bucket."""
+    return depot_of(plan.submission.run, plan.submission.stage, plan.how)
+
+
+def depot_of(run: str, stage: str, how: KubernetesSettings) -> Depot | None:
+    """Where the files of a run's stage lie, if in a bucket; the server may have another address here than in the
+    cluster."""
+    shared = how.shared
     if not isinstance(shared, S3State):
         return None
-    here = Depot.of(address(plan.submission, plan.how, shared))
+    here = Depot.of(address(run, stage, how, shared))
     return replace(here, endpoint_url=here.endpoint_url or shared.endpoint_url, region=here.region or shared.region)

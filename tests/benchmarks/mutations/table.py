@@ -157,6 +157,7 @@ MUTATIONS = (
     Mutation("registry/standing.py", "if said.base != question.base:", "if False:"),
     Mutation("registry/standing.py", "if owner != settings.approver(approval.statement.by):", "if False:"),
     Mutation("registry/standing.py", "if approval.key is not None and one.key == approval.key:", "if False:"),
+    Mutation("registry/candidates.py", " and not (known and challenger(store))", ""),
     Mutation("registry/promotion.py", 'failed or judgement.result not in ("pass", "inconclusive")', "failed"),
     Mutation("registry/promotion.py", 'doubtful=judgement.result == "inconclusive"', "doubtful=False"),
     Mutation("registry/approvals.py", "if approval.stored_under != key:", "if False:"),

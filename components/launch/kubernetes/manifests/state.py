@@ -27,7 +27,8 @@ def fetch_command(plan: RunPlan) -> list[str] | None:
     shared = plan.how.shared
     if not isinstance(shared, S3State):
         return None
-    return ["python", "-m", "components.pods.fetch", address(plan.submission, plan.how, shared), str(plan.workspace)]
+    of = address(plan.submission.run, plan.submission.stage, plan.how, shared)
+    return ["python", "-m", "components.pods.fetch", of, str(plan.workspace)]
 
 
 def environment(plan: RunPlan) -> dict[str, str]:
