@@ -66,7 +66,7 @@ class Forecast(Walk):
 
     def _counts(self, groups: Sequence[Group]) -> tuple[Array, Array, Array]:
         """Place, completions that were right and those that were wrong, of every group ``[N]``."""
-        rows = [(self._place[g.prompt.id], sum(g.accuracies), len(g.accuracies)) for g in groups]
+        rows = [(self._place[g.prompt.id], _right(g), len(g.accuracies)) for g in groups]
         places, right, scored = np.array(rows, np.float64).reshape(-1, 3).T
         return places.astype(np.int64), right, scored - right
 
@@ -77,6 +77,12 @@ class Forecast(Walk):
         super().load_state_dict(state)
         self._error = share(state, "error")
         self._model.load_state_dict({name: state[name] for name in FIELDS}, self._draws)
+
+
+def _right(group: Group) -> float:
+    """Completions that were right, partial accuracies added up. Where all have the same one below 1, none was: such a
+    group carries no gradient, as one that is all wrong."""
+    return sum(group.accuracies) if group.informative or 1.0 in group.accuracies else 0.0
 
 
 def kind_of(prompt: Prompt) -> str:

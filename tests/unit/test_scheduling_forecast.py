@@ -254,3 +254,11 @@ def test_the_forecast_completes_a_group_that_is_likely_to_be_mixed(right, first)
     begun = [group([1.0] * right + [0.0] * (first - right), prompt=prompts(2)[0])]
     assert unknown.worthwhile(begun, 8) == [True]
     assert known.worthwhile(begun, 8) == [right < 4]
+
+
+def test_a_group_of_one_partial_accuracy_counts_as_one_that_is_all_wrong():
+    alike, wrong, mixed_ = (Forecast(prompts(1), ForecastSchedule(kind="forecast"), 8, 3) for _ in range(3))
+    for one, accuracies in ((alike, [0.5] * 8), (wrong, [0.0] * 8), (mixed_, [0.5] * 4 + [1.0] * 4)):
+        one.next(1)
+        one.observe([group(accuracies, prompt=prompts(1)[0])])
+    assert alike.state_dict() == wrong.state_dict() != mixed_.state_dict()
