@@ -139,12 +139,13 @@ class Rollouts:
         """What is requested from now on is sampled from these weights; what is under way stays what it is.
 
         With ``in_flight`` they are given to the engine at once. A thread gets a copy: the learner's own will change.
-        A stopping run samples no more: nothing needs them, and servers may be ending, too.
+        A stopping run gives them only where a diagnosis samples once more: servers may be ending, too.
         """
         self._state.version += 1
-        if self._how is None or self._how.in_flight:
-            if not self._stopping.requested:
-                self._give(weights)
+        if self._stopping.requested and (self._how is None or self._how.in_flight):
+            self._kept = weights  # there is no further update that would change them
+        elif self._how is None or self._how.in_flight:
+            self._give(weights)
             self._loaded = self._state.version
         else:
             self._kept = self._state.engine.keep(weights)

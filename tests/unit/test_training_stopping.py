@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from factories import Judge, parity, settings, workspace
-from training_runs import outputs, train
+from training_runs import outputs, records, train
 
 from components.config import Settings
 from components.errors import PeerLost, Stopped
@@ -41,6 +41,7 @@ PLACES = {
     "before a generation": (TorchEngine, "generate", False),
     "after a generation": (TorchEngine, "generate", True),
     "after a rollout": (Collector, "step", True),
+    "after a step of the learner": (TorchLearner, "step", True),
     "after an update": (loop, "watch", False),
     "after a record": (RunState, "append", True),
 }
@@ -103,6 +104,18 @@ def test_asked_at_any_place_it_goes_on_to_the_same_bytes(line, place, times, tmp
     assert caught.value.what == f"stopped on request; the checkpoint of step {step} is whole"
     assert caught.value.exit_code == 143
     assert outputs(train(tmp_path, LINES[line]())) == undisturbed(line)
+
+
+def test_a_diagnosis_after_a_stop_request_samples_the_weights_of_its_step(tmp_path, monkeypatch):
+    ill = {"sick": {**BACK["sick"], "part": "policy"}}
+    chosen = settings(train={"steps": 7, "checkpoint_every": 3, "eval_every": 3}, health={"rules": ill})
+    whole = train(tmp_path / "whole", chosen)
+    found = [record for record in records(whole) if "diagnosis" in record["notes"]]
+    assert len(found) == 1
+    workspace(tmp_path / "stopped")
+    with STOPPING.on_signal(), asked(monkeypatch, "after a step of the learner", 6), pytest.raises(Stopped):
+        train(tmp_path / "stopped", chosen)
+    assert outputs(train(tmp_path / "stopped", chosen)) == outputs(whole)
 
 
 def test_asked_at_every_step_in_turn_it_comes_to_the_same_end(tmp_path, monkeypatch, undisturbed):
