@@ -132,16 +132,25 @@ ROW = {"reward": 0.5, "kl_ref": 0.1, "entropy": 1.0, "loss": 0.1, "grad_norm": 0
     ("row", "shipped"),
     [
         ({"reward": 0.5, "kl": 0.1, "completion_length": 9.0, "loss": 0.1}, LOG_RULES),
-        (ROW, DEFAULT_RULES),
-        ({**ROW, "reward_fall": 0.0, "reward_lost": 0.0}, LOG_RULES),  # what the callback writes
+        ({"signals": ROW}, DEFAULT_RULES),
+        ({"signals": {**ROW, "reward_fall": 0.0, "reward_lost": 0.0}}, LOG_RULES),  # what the callback writes
+        (ROW, LOG_RULES),
     ],
-    ids=["another trainer's", "ours", "the callback's"],
+    ids=["another trainer's", "ours", "the callback's", "another trainer's with names as ours"],
 )
 def test_the_rules_are_those_for_such_a_log_where_none_are_named(tmp_path, row, shipped):
     path = tmp_path / "log.jsonl"
     path.write_text("".join(json.dumps({"step": n, **row}) + "\n" for n in range(3)))
     found = audit_log(path, "auto", None, None)
     assert {*found.judged, *found.unjudged, *found.too_short} == set(load_rules(shipped))
+
+
+def test_a_collapse_is_found_where_another_trainer_has_names_as_ours(tmp_path):
+    path = tmp_path / "log.jsonl"
+    rows = ({"step": n, "loss": 0.1, "reward": 0.8 if n < 60 else 0.0, "entropy": 1.0} for n in range(120))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, output = run("audit", path)
+    assert (code, "reward_collapse  " in output) == (3, True), output
 
 
 def test_a_collapse_of_a_reward_of_unknown_scale_ends_with_3_though_no_accuracy_is_mapped(tmp_path):

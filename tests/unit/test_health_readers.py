@@ -374,9 +374,53 @@ def test_times_are_never_looked_at(tmp_path):
      ('"Infinity"', math.inf), ("null", math.nan), (f"1{'0' * 400}", math.inf)],
 )  # fmt: skip
 def test_a_number_that_is_not_finite_is_kept_and_counted(tmp_path, text, expected):
-    [record] = read_log(log(tmp_path, f'{{"step": 1, "loss": 0.5, "entropy": {text}}}')).records
+    rows = ['{"step": 1, "loss": 0.5, "entropy": 1.0}', f'{{"step": 2, "loss": 0.5, "entropy": {text}}}']
+    _, record = read_log(log(tmp_path, *rows)).records
     assert record.signals["entropy"] == pytest.approx(expected, nan_ok=True)
     assert record.signals["nonfinite"] == 1
+
+
+@pytest.mark.parametrize("every", [1, 5])
+def test_gaps_of_a_table_are_no_numbers(tmp_path, every):
+    """As pandas writes it: each row has every column, and an evaluation is a row of its own, or in that of its step."""
+    columns = ("loss", "reward", "kl", "eval_loss", "eval_reward", "late")
+    rows: list[dict[str, float | None]] = []
+    for step in range(1, 41):
+        training = {"loss": 0.1, "reward": 0.5, "kl": 0.2, **({"late": 1.0} if step > 30 else {})}
+        evaluated = {"eval_loss": 0.1, "eval_reward": 0.5} if step % 5 == 0 else {}
+        parts = [{**training, **evaluated}] if every == 1 else [training, evaluated] if evaluated else [training]
+        rows += [{"step": step, **dict.fromkeys(columns), **part} for part in parts]
+    found = read_log(log(tmp_path, *rows), names=names_of("trl"))
+    assert len(found.records) == 40
+    assert {record.signals["nonfinite"] for record in found.records} == {0.0}
+    assert all({"loss", "reward", "kl_ref"} <= record.signals.keys() for record in found.records)
+
+
+def test_null_of_a_metric_that_has_had_numbers_stays_nan_to_the_end(tmp_path):
+    rows = [{"step": n, "loss": 0.5, "entropy": 1.0 if n < 3 else None} for n in range(1, 30)]
+    nonfinite = [record.signals["nonfinite"] for record in read_log(log(tmp_path, *rows)).records]
+    assert nonfinite == [0.0] * 2 + [1.0] * 27
+
+
+def test_a_reward_function_without_a_completion_of_its_task_is_no_broken_number(tmp_path):
+    rows = [{**TRL, "rewards/code/mean": math.nan if n % 2 else 0.5, "step": n} for n in range(1, 5)]
+    for record in read_log(state(tmp_path, *rows)).records:
+        assert record.signals["nonfinite"] == 0
+        assert ("metric_code" in record.signals) == (record.step % 2 == 0)
+
+
+def test_a_second_evaluation_of_a_step_leaves_its_training(tmp_path):
+    evaluations = [{"epoch": 1.0, "eval_rewards/accuracy_reward/mean": value, "step": 2} for value in (0.4, 0.6)]
+    records = read_log(state(tmp_path, *({**TRL, "step": n} for n in (1, 2)), *evaluations)).records
+    assert records[1].signals == {**records[0].signals, "progress": 2.0, "dev_pass_at_1": 0.6}
+
+
+def test_dictionaries_that_a_program_prints_are_no_steps_of_a_console(tmp_path):
+    entry = "{'loss': '0.1', 'reward': '0.5', 'kl': '0.01', 'completions/mean_length': '20', 'epoch': '0.1'}"
+    own = ["{'learning_rate': 1e-06, 'beta': 0.04}", "{'prompt': 'a', 'reward': 1.0}"]
+    found = read_log(log(tmp_path, own[0], *(line for _ in range(5) for line in (own[1], entry))))
+    assert [record.step for record in found.records] == [1, 2, 3, 4, 5]
+    assert {record.signals["reward"] for record in found.records} == {0.5}
 
 
 def test_the_mean_over_groups_without_any_value_does_not_exist(tmp_path):

@@ -28,7 +28,8 @@ def row_of(found: dict[str, Any]) -> Row | None:
     if inner is None:
         return Row(step, {name: value for name, value in found.items() if name != key})
     notes = found.get("notes")
-    return Row(step, inner, as_step(notes.get("rolled_back_to")) if isinstance(notes, dict) else None)
+    back = as_step(notes.get("rolled_back_to")) if isinstance(notes, dict) else None
+    return Row(step, inner, back, own=isinstance(found.get("signals"), dict))
 
 
 def _of_all(value: Any) -> int | None:

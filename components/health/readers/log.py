@@ -48,7 +48,8 @@ class Log:
     """What a file holds: its format, whose names it uses, a record a step, and what was not as it should be.
 
     ``unread`` are the names of numbers that no signal comes from, ``proposal`` a mapping of some of them, to be looked
-    over and pasted; empty where there is nothing to propose. ``ours`` are logs with our own names.
+    over and pasted; empty where there is nothing to propose. ``ours`` are records of a run of ours, or of the callback:
+    metrics with our names below ``signals``.
     """
 
     format: str
@@ -77,16 +78,18 @@ def read_log(path: Path, format: str = "auto", names: Path | Names | None = None
     steps = Steps(mapping)
     remarks: list[str] = []
     seen = unread = 0
+    own = False
     for row in _rows(path, head, chosen, remarks):
         if row is None:
             unread += 1
         else:
             seen += 1
+            own |= row.own
             steps.add(row)
     records, unread_names = steps.records(), sorted(steps.unread)
     if not records:
         raise _nothing(path, head, chosen, seen, propose(chosen, unread_names, ()))
-    ours = chosen == "jsonl" and names is None
+    ours = chosen == "jsonl" and names is None and own
     if not ours:
         records = list(on_own_scale(records))
     if unread:

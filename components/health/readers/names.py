@@ -39,6 +39,7 @@ class Metric(Section):
     scale: float = Field(1.0, description="Factor from their unit to ours.")
     offset: float = Field(0.0, description="Added after scaling.")
     one_minus: bool = Field(False, description="Their metric is the share of the opposite.")
+    optional: bool = Field(False, description="NaN is what they write where no completion of the step has a value.")
 
     @model_validator(mode="before")
     @classmethod
@@ -140,7 +141,7 @@ class Names(Section):
         for name, value in values.items():
             for place, choice, signal in self._matches(name):
                 number = _no_number(signal) if value is None else as_number(value)
-                if number is not None:
+                if number is not None and not (self._metrics[place].optional and math.isnan(number)):
                     converted = self._metrics[place].convert(number)
                     found.setdefault((place, choice), {}).setdefault(signal, []).append(converted)
         return found

@@ -13,25 +13,35 @@ from components.health.readers.names import Names
 from components.health.readers.numbers import as_number
 from components.types import StepRecord
 
+EVALUATION = ("eval_", "eval/", "val_", "val/", "val-")
+"""Beginnings of names that an evaluation has: several may come in one step."""
+USUAL = 0.9
+"""Share of the rows from its first number on in which a name has one, where null stands for NaN and not for a gap."""
 PLACES = frozenset({"epoch", "step", "_step", "global_step", "_timestamp", "_runtime", "timestamp", "time"})
 """Numbers that say where or when a row belongs."""
 
 
 class Row(NamedTuple):
-    """What one line says of a step, by the trainer's names. ``step`` is None where a console prints none."""
+    """What one line says of a step, by the trainer's names. ``step`` is None where a console prints none, and ``own``
+    marks a record of ours."""
 
     step: int | None
     values: dict[str, Any]
     rolled_back_to: int | None = None
     """Of our own records: the step to which the monitor goes back with the run."""
+    own: bool = False
 
 
 class Steps:
     """Brings the rows together.
 
     Rows of one step that name different metrics belong together, however late (an evaluation, another process). A row
-    that names a metric of its step again replaces the step. If there are later steps it is a resumed run, which went
-    back to a checkpoint: what was logged of the later steps is void. Times are never looked at: clocks jump.
+    that names a metric of its step again replaces the step, unless it is another evaluation. If there are later steps
+    it is a resumed run, which went back to a checkpoint: what was logged of the later steps is void. Times are never
+    looked at: clocks jump.
+
+    JSON null is what a table writes where a row has nothing, and what some writers put for NaN. It is NaN in a row of
+    the training, and of a metric that such rows usually have.
     """
 
     def __init__(self, names: Names) -> None:
@@ -43,6 +53,8 @@ class Steps:
         self._back: dict[int, int] = {}
         self._texts: list[tuple[int, str, Any]] = []
         self._counted = 0
+        self._trained = 0  # rows of the training, and for each name the first of them with a number, and how many had
+        self._usual: dict[str, tuple[int, int]] = {}
         self.unread: set[str] = set()
         """Names of numbers that no signal comes from."""
         self.voided: int | None = None
@@ -52,6 +64,7 @@ class Steps:
         """Take in one row; metrics that no signal comes from are left out. A row without a step is the next one, but
         an evaluation belongs to the present one."""
         values = {sys.intern(name): value for name, value in row.values.items() if self._names.reads(name)}
+        values = values if row.own else self._without_gaps(values)
         others = row.values.keys() - values.keys() - self.unread - PLACES
         self.unread |= {name for name in others if as_number(row.values[name]) is not None}
         if values and row.step is None:
@@ -60,9 +73,26 @@ class Steps:
         if values and row.step is not None:
             self._take(row.step, row, values)
 
+    def _without_gaps(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The values without null where that stands for a gap in a table."""
+        trained = [name for name in values if not name.startswith(EVALUATION)]
+        if all(values[name] is None for name in trained):
+            return {name: value for name, value in values.items() if value is not None}
+        self._trained += 1
+        kept = {}
+        for name, value in values.items():
+            first, had = self._usual.get(name, (self._trained, 0))
+            missed = value is None and (name not in trained or had < USUAL * (self._trained - first))
+            if value is None and (missed or not had):
+                continue
+            kept[name] = value
+            self._usual[name] = first, had + 1
+        return kept
+
     def _take(self, step: int, row: Row, values: dict[str, Any]) -> None:
         self._texts += [(step, n, v) for n, v in values.items() if v is not None and as_number(v) is None]
-        if self._steps.get(step, {}).keys() & values.keys():
+        again = self._steps.get(step, {}).keys() & values.keys()
+        if again and not (step == self._order[-1] and all(name.startswith(EVALUATION) for name in again)):
             latest = self._order[-1]
             if step < latest:
                 self._resumed.append((step, latest))
