@@ -78,11 +78,16 @@ def draw_all(entries: Sequence[Entry]) -> list[Compared]:
                 if counts[item.label]
             }
             lacking = [item.label for item in curves if item not in recorded]
-            over_steps = _inline(panel, recorded, entries, "step", max(2, *(one.steps - 1 for one in entries)))
+            over_steps = _inline(panel, recorded, entries, "step", _last_step(entries))
             most = max((max(by_step.values()) for by_step in counts.values() if by_step), default=0)
             over = _inline(panel, counted, entries, "completions", most) if counted else None
             drawn.append(Compared(signal, title, panel.unit, panel.reading, over_steps, over, lacking))
     return drawn
+
+
+def _last_step(entries: Sequence[Entry]) -> int:
+    """Where the axis of steps ends; the logs of other trainers may have every tenth step only."""
+    return max(2, *(one.run.records[-1].step for one in entries if one.run.records))
 
 
 def _inline(panel: Panel, curves: Curves, entries: Sequence[Entry], axis: str, last: int) -> Markup:

@@ -143,12 +143,19 @@ def textual(value: Any) -> bool:
     return text.isascii() or not re.search("[\ud800-\udfff]", text)
 
 
+EXACT = 2**53
+"""Whole numbers below it are exact in a float."""
+
+
 def as_text(value: Any) -> str:
-    """Stripped text of a string or a finite number; empty for anything else, and for what UTF-8 cannot hold."""
+    """Stripped text of a string or a finite number; empty for anything else, and for what UTF-8 cannot hold. Whole
+    numbers have no decimal point: a column of integers with a gap comes as floats."""
     if plain(value):
         return str(value).strip()
     if missing(value) or not textual(value):
         return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
+        return str(int(value))
     return format(value, "f") if isinstance(value, Decimal) else str(value).strip()
 
 

@@ -92,6 +92,12 @@ def accuracies(results: Sequence[PromptResult]) -> dict[str, Any]:
     }
 
 
+def comparable(sides: Sequence[Sequence[PromptResult]], k: int) -> list[list[PromptResult]]:
+    """Of every side the prompts that have k scorable samples on all of them, which are the same ones."""
+    rows = [row for row in zip(*sides, strict=True) if all(len(result.scorable) >= k for result in row)]
+    return [list(side) for side in zip(*rows, strict=True)] if rows else [[] for _ in sides]
+
+
 def passing(results: Sequence[PromptResult], ks: Sequence[int]) -> dict[str, Any]:
     """``pass_at`` and ``maj_at``: a figure for every k, as text; None where no prompt has one."""
     return {

@@ -33,7 +33,7 @@ from typing import Any
 from components.config.evaluation import EvaluationSettings
 from components.evaluation.calibration import calibration
 from components.evaluation.pairing import gains, sampled_gain
-from components.evaluation.passing import accuracies, passing
+from components.evaluation.passing import accuracies, comparable, passing
 from components.evaluation.results import PromptResult
 from components.evaluation.slices import SLICES, pairs, slices
 from components.evaluation.statistics import mean
@@ -61,6 +61,14 @@ def summarise(results: Results, k: int, ks: Sequence[int] = (), small: int = 1) 
     }
 
 
+def _shared(sides: Sequence[Results], k: int, ks: Sequence[int]) -> dict[str, Any]:
+    """pass@k and maj@k of the first side, of the prompts for which all sides have them: an unscorable sample takes a
+    prompt out, and figures of different prompts do not compare."""
+    found = {size: passing(comparable(sides, size)[0], [size]) for size in {k, *ks} if size}
+    parts = {part: {str(size): found[size][part][str(size)] for size in ks} for part in ("pass_at", "maj_at")}
+    return {"pass_at_k": found[k]["pass_at"][str(k)] if k else None, **parts}
+
+
 def compare(
     before: Results, after: Results, settings: EvaluationSettings, seed: int, samples: int | None = None
 ) -> dict[str, Any]:
@@ -75,13 +83,13 @@ def compare(
     k = settings.samples if samples is None else samples
     ks = settings.sizes(k)
     gain, greedy_gain = gains(before, after, settings, derive(seed, "bootstrap"))
-    trained = summarise(after, k, ks, settings.small)
+    trained = summarise(after, k, ks, settings.small) | _shared([after, before], k, ks)
     return {
         "prompts": len(before),
         "samples": k,
         "k": k,
         "ks": list(ks),
-        "sft": summarise(before, k, ks, settings.small),
+        "sft": summarise(before, k, ks, settings.small) | _shared([before, after], k, ks),
         "trained": _with_gains(trained, "gain", before, after, settings, seed),
         "gain": gain,
         "greedy_gain": greedy_gain,
@@ -100,7 +108,8 @@ def against_champion(
     return {
         **figures,
         "trained": _with_gains(figures["trained"], "gain_over_champion", champion, trained, settings, seed),
-        "champion": summarise(champion, figures["k"], figures["ks"], settings.small),
+        "champion": summarise(champion, figures["k"], figures["ks"], settings.small)
+        | _shared([champion, trained], figures["k"], figures["ks"]),
         "gain_over_champion": gain,
         "greedy_gain_over_champion": greedy_gain,
     }

@@ -63,6 +63,9 @@ def _evaluation(run: Run) -> Iterator[str]:
         fall = f"{percent(row.before)} to {percent(row.after)} ({plural(row.prompts, 'prompt')}"
         sure = "" if row.clear else f"; {row.interval}, so it may be chance"
         yield f"pass@1 fell {row.name}: {fall}{sure})."
+    for place, row in _falls_as_a_whole(run):
+        shares = f"{percent(row.before)} to {percent(row.after)}"
+        yield f"{row.name}, fell {place}: {shares} ({plural(row.prompts, 'prompt')}; {row.interval})."
     yield from _pass_at_k(dig(run.measured, "k"), sft, trained)
     cut, cut_before = trained.get("truncated_share"), sft.get("truncated_share")
     if cut is not None and cut > (cut_before or 0) + NOTABLE:
@@ -78,7 +81,7 @@ def _pass_at_k(k: int | None, sft: Part, trained: Part) -> Iterator[str]:
         why = f"no prompt has {k} completions that could be scored"
         yield f"pass@{k} of {' and of '.join(unknown)} is not known: {why}."
     before, after = sft.get("pass_at_k"), trained.get("pass_at_k")
-    if before is not None and after is not None and after < before:
+    if before is not None and after is not None and after < before - NOTABLE:
         yield f"pass@{k} fell from {percent(before)} to {percent(after)}: less diverse."
 
 
@@ -95,6 +98,16 @@ def _falls(run: Run) -> list[Gain]:
         ]
         found += [row for row in rows if row.clear or not than]
     return sorted(found, key=lambda row: not row.clear)
+
+
+def _falls_as_a_whole(run: Run) -> Iterator[tuple[str, Gain]]:
+    """Where, and measures of all test prompts or of a suite that fell, and not by chance."""
+    for plot in forests(run.measured, run.settings.evaluation.small):
+        than = "" if plot.name == "sft" else ", against the champion"
+        for title, rows in plot.groups.items():
+            if not title.startswith("pass@1 by "):
+                place = f"on {title.replace('Suite', 'suite').replace('All', 'all')}{than}"
+                yield from ((place, row) for row in rows if row.paired and row.direction < 0)
 
 
 def _data(run: Run) -> Iterator[str]:

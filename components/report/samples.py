@@ -11,7 +11,8 @@ from components.pages import visible
 from components.report.run import dig
 from components.report.wording import Piece, compared
 
-QUOTA = {"got worse": 20, "got better": 5, "stayed wrong": 4, "stayed right": 2}
+UNKNOWN = "not comparable"
+QUOTA = {"got worse": 20, UNKNOWN: 5, "got better": 5, "stayed wrong": 4, "stayed right": 2}
 """Outcome -> how many are shown at the most, in this order. What is not shown is counted."""
 LONGEST = 6000
 """Characters of one text that the page holds; what is beyond is counted."""
@@ -46,7 +47,9 @@ class Sample:
 
 
 def outcome(before: float | None, after: float | None) -> str:
-    """A completion counts as right only where the verifier gave it full accuracy."""
+    """A completion counts as right only where the verifier gave it full accuracy; unscorable is neither."""
+    if before is None or after is None:
+        return UNKNOWN
     was, now = before == 1, after == 1
     if now:
         return "stayed right" if was else "got better"
@@ -86,7 +89,7 @@ def folded(text: str) -> bool:
 def tally(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """How many samples had each outcome."""
     outcomes = [outcome_of(row) for row in rows]
-    return {name: outcomes.count(name) for name in QUOTA}
+    return {name: outcomes.count(name) for name in QUOTA if name != UNKNOWN or UNKNOWN in outcomes}
 
 
 def choose(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Sample]]:

@@ -64,7 +64,14 @@ def run(settings: Settings, layout: Layout) -> None:
         "checkpoint_sha256": sha256_tree(layout.train_checkpoint),
     }
     write_json(layout.evaluation, {**evaluation, "words": result_sentences(evaluation)})
-    write_jsonl(layout.samples, [shown(*pair) for pair in zip(*by_suite[0][:2], strict=True)][:SHOWN_SAMPLES])
+    write_jsonl(layout.samples, kept([shown(*pair) for pair in zip(*by_suite[0][:2], strict=True)]))
+
+
+def kept(rows: Sequence[dict[str, Any]], most: int = SHOWN_SAMPLES) -> list[dict[str, Any]]:
+    """At most so many samples, in their order: what got worse, and the first of the others."""
+    worse = [number for number, row in enumerate(rows) if row["sft"]["accuracy"] == 1 != row["trained"]["accuracy"]]
+    chosen = list(dict.fromkeys([*worse, *range(len(rows))]))[:most]
+    return [rows[number] for number in sorted(chosen)]
 
 
 def _champion(settings: EvaluationSettings) -> list[Path]:

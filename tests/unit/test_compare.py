@@ -14,7 +14,7 @@ import report_fixture as fixture
 from factories import Judge, parity, settings, workspace
 from test_report_structure import Tree
 
-from components.compare import Entry, StageTime, lettered, render, to_dict
+from components.compare import Entry, StageTime, curves, lettered, render, to_dict
 from components.compare.curves import completions_of
 from components.compare.evaluation import over_sft, pairs, score_of
 from components.config.evaluation import TEST
@@ -237,3 +237,15 @@ def test_names_and_reasons_are_text(tmp_path: Path) -> None:
 def test_one_run_or_more_than_there_are_colours_are_refused(three: list[Entry], count: int) -> None:
     with pytest.raises(InputError, match=f"^{count} runs cannot be put side by side"):
         lettered([three[0]] * count)
+
+
+def test_the_axis_of_steps_ends_with_the_last_step_of_a_log_that_has_every_tenth(tmp_path: Path) -> None:
+    sparse = entry(fixture.healthy(tmp_path), "demo-a")
+    sparse.run.records[:] = [replace(record, step=10 * record.step) for record in sparse.run.records or ()]
+    assert curves._last_step([sparse]) == sparse.run.records[-1].step == 10 * (sparse.steps - 1)
+
+
+def test_samples_that_got_worse_are_kept_wherever_they_stand() -> None:
+    sides = {"right": {"accuracy": 1.0}, "wrong": {"accuracy": 0.0}}
+    rows = [{"id": n, "sft": sides["right"], "trained": sides["wrong" if n in (7, 9) else "right"]} for n in range(10)]
+    assert [row["id"] for row in evaluate.kept(rows, 4)] == [0, 1, 7, 9]

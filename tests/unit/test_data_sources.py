@@ -314,7 +314,7 @@ def test_numbers_that_are_none_count_as_missing(tmp_path, kind):
     else:
         parquet.write_table(pyarrow.Table.from_pylist(rows), path)
     found = read(path, kind=kind)
-    assert [(row.prompt.answer, row.not_text) for row in found] == [("24.0", frozenset()), *[("", frozenset())] * 3]
+    assert [(row.prompt.answer, row.not_text) for row in found] == [("24", frozenset()), *[("", frozenset())] * 3]
 
 
 def test_a_decimal_is_a_number(tmp_path):

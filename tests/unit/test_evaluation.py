@@ -25,6 +25,17 @@ def result(
     return PromptResult(name, family, level, accuracies, greedy, (10,) * n, (False,) * n)
 
 
+def test_pass_at_k_of_two_policies_is_that_of_the_same_prompts() -> None:
+    unknown = [result("hard", 0, 0, 0, None), result("easy", 1, 1, 1, 1)]
+    known = [result("hard", 0, 0, 0, 0), result("easy", 1, 1, 1, 1)]
+    settings = EvaluationSettings(samples=4, bootstrap=100)
+    for before, after in ((unknown, known), (known, unknown)):
+        found = compare(before, after, settings, seed=0)
+        assert found["sft"]["pass_at_k"] == found["trained"]["pass_at_k"] == 1.0
+        assert found["sft"]["pass_at"] == found["trained"]["pass_at"]
+        assert found["trained"]["pass_at"]["1"] == 0.5
+
+
 @pytest.mark.parametrize(("n", "c", "k", "value"), [(8, 2, 4, 0.7857), (16, 1, 4, 0.25), (4, 0, 4, 0), (4, 1, 4, 1)])
 def test_worked_numbers_of_pass_at_k(n: int, c: int, k: int, value: float) -> None:
     assert pass_at_k(n, c, k) == pytest.approx(value, abs=5e-5)

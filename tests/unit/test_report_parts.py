@@ -89,6 +89,21 @@ def test_attention_names_families_that_got_worse_and_verdicts_and_quarantine(tmp
     assert "2 responses changed how it was trained: entropy_collapse (intervene, step 20);" in rescued
 
 
+def test_attention_names_a_suite_that_got_worse_while_the_rest_got_better(tmp_path: Path) -> None:
+    layout = fixture.healthy(tmp_path)
+    evaluation = read_json(layout.evaluation)
+    suite = {
+        "prompts": 200,
+        "sft": {"pass_at_1": 0.7},
+        "trained": {"pass_at_1": 0.3},
+        "gain": {"mean": -0.4, "low": -0.5, "high": -0.3, "n": 200},
+    }
+    write_json(layout.evaluation, {**evaluation, "suites": {"gsm8k": suite}})
+    said = [fact.replace("\u00a0", " ") for fact in attention(load_run(fixture.settings(), layout))]
+    why = "200 prompts; 95 % interval −50.0 to −30.0"
+    assert f"pass@1, sampled, fell on suite gsm8k: 70.0 % to 30.0 % ({why})." in said
+
+
 def test_attention_calls_a_fall_of_one_prompt_chance_and_counts_it_as_one(tmp_path: Path) -> None:
     layout = fixture.healthy(tmp_path)
     evaluation = read_json(layout.evaluation)

@@ -30,9 +30,12 @@ def one(**changes) -> dict:
 @pytest.mark.parametrize(
     ("before", "after", "name"),
     [(0.0, 1.0, "got better"), (1.0, 0.0, "got worse"), (0.0, 0.0, "stayed wrong"), (1.0, 1.0, "stayed right"),
-     (1.0, None, "got worse"), (None, 1.0, "got better"), (0.5, 0.5, "stayed wrong")],
+     (1.0, None, "not comparable"), (None, 1.0, "not comparable"), (None, None, "not comparable"),
+     (0.5, 0.5, "stayed wrong")],
 )  # fmt: skip
-def test_only_full_accuracy_counts_as_right(before: float | None, after: float | None, name: str) -> None:
+def test_only_full_accuracy_counts_as_right_and_unscorable_is_neither(
+    before: float | None, after: float | None, name: str
+) -> None:
     assert outcome(before, after) == name
 
 
