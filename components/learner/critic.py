@@ -9,9 +9,12 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from components.config.base import ComputeDtype
 from components.config.ppo import CriticSettings
+from components.config.training import LearnerSettings
 from components.device import autocast
 from components.files import dump_json, read_json, write_json
+from components.learner.activations import checkpoint_activations
 from components.learner.batch import Batch
 from components.learner.inputs import moved
 from components.learner.optimizer import ClippedAdamW, warmup_then_constant
@@ -30,8 +33,9 @@ class ValueModel(nn.Module):
     the adapter is trained and the base is shared with whoever else has it.
     """
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, compute_dtype: ComputeDtype = "auto") -> None:
         super().__init__()
+        self._compute_dtype: ComputeDtype = compute_dtype
         if isinstance(policy, AdaptedPolicy):
             self.backbone = policy.model.base_model
         else:
@@ -47,7 +51,7 @@ class ValueModel(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, responses: int) -> Tensor:
         """Values ``[B, responses]`` fp32 of the states *before* each of the last ``responses`` tokens."""
-        with autocast(self.backbone):
+        with autocast(self.backbone, self._compute_dtype):
             hidden = self.backbone(
                 input_ids=input_ids,
                 attention_mask=attention_mask,
@@ -62,12 +66,15 @@ class Critic:
     """A value model and its AdamW, with linear warm-up and gradient clipping.
 
     ``policy`` gives the backbone's first weights (the SFT checkpoint) and is not changed; its adapter, if any, becomes
-    the critic's. ``micro_batch_tokens`` bounds a pass; the split changes neither values nor gradients.
+    the critic's. Precision and memory of a pass are those of ``learner``: its ``micro_batch_tokens`` bound a pass, and
+    the split changes neither values nor gradients.
     """
 
-    def __init__(self, policy: Policy, settings: CriticSettings, micro_batch_tokens: int) -> None:
-        self._settings, self._tokens = settings, micro_batch_tokens
-        self._model = ValueModel(policy)
+    def __init__(self, policy: Policy, settings: CriticSettings, learner: LearnerSettings) -> None:
+        self._settings, self._tokens = settings, learner.micro_batch_tokens
+        self._model = ValueModel(policy, learner.compute_dtype)
+        if learner.activation_checkpointing:
+            checkpoint_activations(self._model.backbone)
         self._optimizer = ClippedAdamW(self._model.trainable(), settings)
         self._updates = 0
 

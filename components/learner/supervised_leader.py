@@ -24,7 +24,7 @@ from components.processes.stopping import STOPPING
 MEMORY = ("activation_checkpointing", "logits_at_once")
 """Settings of section `learner` that bound the memory of a pass, in the supervised stages too."""
 SHARED = {"kind", *MEMORY}
-"""Settings of that section on which what a supervised stage computes depends."""
+"""Settings of that section on which what stage `sft` computes depends; stage `dpo` depends on its precision, too."""
 AT_ONCE = 64
 """Examples of one command that scores the reference: what comes back is ``[64, rows, R]``."""
 
@@ -63,9 +63,12 @@ def _looked_up(known: dict[T, Tensor], examples: Sequence[T]) -> Tensor:
 
 
 def alone(policy: Policy, supervision: Supervision[T], learner: LearnerSettings | None = None) -> Supervised[T]:
-    """A learner in this process; it takes those of the settings of ``learner`` that bound memory."""
-    shared = {} if learner is None else {name: getattr(learner, name) for name in MEMORY}
-    return SupervisedLearner(policy, supervision, learner_settings(LearnerSettings(**shared), supervision.settings))
+    """A learner in this process; it takes the memory of a pass, and for DPO its precision, from ``learner``."""
+    given = learner or LearnerSettings()
+    here = LearnerSettings(**{name: getattr(given, name) for name in MEMORY})
+    if not isinstance(supervision.settings, SftSettings):
+        here = here.model_copy(update={"compute_dtype": given.compute_dtype})
+    return SupervisedLearner(policy, supervision, learner_settings(here, supervision.settings))
 
 
 def has_ranks(settings: Settings) -> bool:
@@ -100,7 +103,7 @@ def learner_settings(spread: LearnerSettings, settings: SftSettings | DpoSetting
     """The optimizer and precision of a supervised stage, with ranks and memory as the learner of stage `train` has
     them."""
     own = {name: getattr(settings, name) for name in AdamWSettings.model_fields}
-    if isinstance(settings, SftSettings):
-        own["compute_dtype"] = settings.compute_dtype
+    precision = settings if isinstance(settings, SftSettings) else spread
+    own["compute_dtype"] = precision.compute_dtype
     shared = {name: getattr(spread, name) for name in ("kind", "ranks", "zero", *MEMORY)}
     return LearnerSettings(**shared, **own)

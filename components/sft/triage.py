@@ -24,17 +24,20 @@ LIMITS = {"min_teaching", "min_headroom", "min_entropy", "min_passk_gap"}
 
 class Step(NamedTuple):
     """A step of the training: the groups that it trains on, G of each, and the batches of prompts that dynamic sampling
-    may draw for them (1 without it)."""
+    may draw for them (1 without it). A critic learns from constant groups as well."""
 
     group_size: int
     prompts: int
     attempts: int
+    critic: bool = False
 
     @classmethod
     def of(cls, settings: Settings) -> Step:
         """As the settings have it."""
         refill = settings.rollout.dynamic_sampling
-        return cls(settings.rollout.group_size, settings.train.prompts_per_step, refill.max_attempts if refill else 1)
+        critic = settings.objective.advantage.kind == "gae"
+        attempts = refill.max_attempts if refill else 1
+        return cls(settings.rollout.group_size, settings.train.prompts_per_step, attempts, critic)
 
 
 def triage(groups: Sequence[Group], entropy: float, step: Step, limits: TriageSettings) -> dict[str, Any]:
@@ -77,7 +80,7 @@ def judged(figures: Mapping[str, Any]) -> dict[str, Any]:
     Dynamic sampling makes up for constant groups with further prompts, up to the groups of a step.
     """
     step = Step(**figures["step"])
-    varied = 1 - figures["zero_variance_share"] if step.group_size > 1 else 1.0  # with a critic one is enough
+    varied = 1.0 if step.critic or step.group_size == 1 else 1 - figures["zero_variance_share"]
     teaching = min(float(step.prompts), step.attempts * step.prompts * varied)
     reasons = refusals(figures, teaching)
     return {"teaching": teaching, "verdict": "refuse" if reasons else "accept", "reasons": reasons}

@@ -94,7 +94,8 @@ def load_pairs(policy: Policy, settings: Settings, layout: Layout) -> list[Pair]
 
 def train(trainer: DpoTrainer, start: Path, settings: Settings, layout: Layout, bar: Progress) -> list[dict[str, Any]]:
     """Run or resume the steps; returns the log, one row a step."""
-    depends_on = substance(settings, {**dict.fromkeys(("seed", "threads", "policy", "dpo"), True), "learner": SHARED})
+    sections = dict.fromkeys(("seed", "threads", "policy", "dpo"), True)
+    depends_on = substance(settings, {**sections, "learner": {*SHARED, "compute_dtype"}})
     tool = settings.rollout.tool
     depends_on["tool"] = tool and tool.model_dump(mode="json")
     inputs = {"start": start, "pairs": pairs_file(settings, layout)}

@@ -120,7 +120,7 @@ def _critic(policy: Policy, settings: Settings, layout: Layout) -> Critic | None
         return None
     whole = load_policy(layout.sft_checkpoint, settings.policy) if is_hollow(policy.model) else policy
     own = adapted(whole, settings.policy.lora, derive(settings.seed, "critic"))
-    return Critic(own, settings.learner.critic, settings.learner.micro_batch_tokens)
+    return Critic(own, settings.learner.critic, settings.learner)
 
 
 def _identity(settings: Settings, layout: Layout) -> dict[str, object]:

@@ -20,6 +20,7 @@ from components.command import prepare_environment
 from components.config.ppo import CriticSettings
 from components.config.rollout import Mixing
 from components.config.rollout import TorchEngine as EngineSettings
+from components.config.training import LearnerSettings
 from components.device import autocast, computes_in, own_device
 from components.errors import InputError
 from components.files import read_json
@@ -199,7 +200,7 @@ def test_an_update_in_bfloat16_leaves_weights_in_float32(gpu):
 def test_a_critic_learns_where_its_policy_is(gpu):
     batch = build_batch(GROUPS, pad_id=0)
     returns = torch.ones(batch.response_mask.shape)
-    critic = Critic(moved(gpu), CriticSettings(), micro_batch_tokens=64)
+    critic = Critic(moved(gpu), CriticSettings(), LearnerSettings(micro_batch_tokens=64))
     values = critic.values(batch)
     assert values.device == CPU
     assert critic.step(batch, returns, values)["critic_grad_norm"] > 0

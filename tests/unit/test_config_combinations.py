@@ -232,6 +232,21 @@ ADVANTAGE = [
         id="gdpo and a part that is not there",
     ),
     pytest.param(
+        {
+            **objective(advantage={"kind": "gdpo", "weights": {"overlong": 0.5}}),
+            "reward": {"soft_overlong": {"limit": 30, "cache": 8}, "weights": {"overlong": 0.0}},
+        },
+        ["objective.advantage.weights names overlong", "weight is not 0"],
+        {"reward": {"weights": {"overlong": 1.0}}},
+        id="gdpo and a part that is only measured",
+    ),
+    pytest.param(
+        {"rollout": {"two_stage": {"first": 2}}, **objective(advantage={"kind": "gae"})},
+        ["rollout.two_stage", "objective.advantage.kind gae"],
+        {"rollout": {"two_stage": None}},
+        id="gae and groups that are ended early",
+    ),
+    pytest.param(
         objective(advantage={"kind": "gae"}, advantage_cap=4.0),
         ["objective.advantage_cap", "objective.advantage.kind gae"],
         objective(advantage_cap=None),

@@ -12,6 +12,7 @@ from factories import group, policy, settings
 from torch import Tensor
 
 from components.config.objective import ObjectiveSettings
+from components.config.training import LearnerSettings
 from components.learner.batch import Batch, build_batch
 from components.learner.build import build_learner
 from components.learner.critic import Critic
@@ -112,7 +113,7 @@ def test_with_a_critic_the_advantages_are_its_own_and_it_learns_from_the_batch()
     chosen = settings(objective={"advantage": {"kind": "gae", "fallback": None, "whiten": False}})
     groups = [group([1.0, 0.0, None, 1.0], tokens=TOKENS)]
     batch = build_batch(groups, pad_id=0)
-    critic = Critic(policy(), chosen.learner.critic, micro_batch_tokens=1000)
+    critic = Critic(policy(), chosen.learner.critic, LearnerSettings(micro_batch_tokens=1000))
     before = critic.values(batch)
     credited = Credit(None, critic, None, chosen.objective).assign(batch, groups, step=0)
     accuracy = torch.tensor([1.0, 0.0, 0.0, 1.0])[batch.member][:, None].expand(before.shape)

@@ -13,6 +13,7 @@ from factories import TINY, gpt2, group, policy
 from torch import Tensor
 
 from components.config.ppo import CriticSettings, GaeAdvantage
+from components.config.training import LearnerSettings
 from components.learner.batch import Batch, build_batch
 from components.learner.critic import Critic
 from components.objectives.gae import credit, explained_variance, gae, terminal_rewards
@@ -25,7 +26,8 @@ PAD = 0
 
 
 def critic(base: Policy | None = None, tokens: int = WIDE, **changes: Any) -> Critic:
-    return Critic(base or policy(), SETTINGS.model_copy(update=changes), tokens)
+    learner = LearnerSettings().model_copy(update={"micro_batch_tokens": tokens})
+    return Critic(base or policy(), SETTINGS.model_copy(update=changes), learner)
 
 
 def groups(seed: int = 0) -> list[Group]:
@@ -119,6 +121,21 @@ def test_values_and_updates_do_not_depend_on_the_split_into_micro_batches(tokens
     ]
     mask = batch().response_mask
     assert torch.allclose(split.values(batch())[mask], whole.values(batch())[mask], atol=1e-4)
+
+
+def test_activations_that_are_computed_again_change_no_value_and_no_update():
+    def updated(again: bool) -> tuple[dict[str, float], Tensor, int]:
+        own = Critic(policy(), SETTINGS, LearnerSettings(activation_checkpointing=again))
+        batch, passes = build_batch(groups(), PAD), []
+        own._model.backbone.layers[0].self_attn.register_forward_hook(lambda *_: passes.append(1))
+        before = own.values(batch)
+        passes.clear()
+        return own.step(batch, torch.ones_like(before), before), own.values(batch), len(passes)
+
+    (kept, values, once), (again, same, twice) = updated(again=False), updated(again=True)
+    assert kept == again
+    assert torch.equal(values, same)
+    assert twice == once + 1  # one more in the update, and one of `values` in each
 
 
 def test_padding_tokens_do_not_matter():

@@ -7,6 +7,7 @@ from factories import policy, with_adapter
 from test_learner import batch_of, sampled
 
 from components.config.ppo import CriticSettings
+from components.config.training import LearnerSettings
 from components.learner.critic import Critic
 from components.learner.state import StoredWeights
 from components.policy import Policy
@@ -14,7 +15,7 @@ from components.policy import Policy
 
 def with_critic(base: Policy, *, whole: bool = False) -> Critic:
     own = base if whole else with_adapter(base, scale=0)
-    return Critic(own, CriticSettings(lr=1e-2, warmup=0), micro_batch_tokens=1000)
+    return Critic(own, CriticSettings(lr=1e-2, warmup=0), LearnerSettings(micro_batch_tokens=1000))
 
 
 def taught(critic: Critic) -> torch.Tensor:

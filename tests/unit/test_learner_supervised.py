@@ -141,4 +141,6 @@ def test_the_optimizer_is_the_stages_own_and_ranks_and_memory_are_those_of_the_l
     found = learner_settings(spread, SFT)
     assert (found.kind, found.ranks.processes, found.zero.stage) == ("deepspeed", 4, 3)
     assert found.logits_at_once == 7
+    exact = LearnerSettings(compute_dtype="float32")
+    assert [learner_settings(exact, stage).compute_dtype for stage in (SFT, DPO)] == ["auto", "float32"]
     assert (found.lr, found.betas, found.weight_decay) == (SFT.lr, SFT.betas, SFT.weight_decay)

@@ -267,6 +267,12 @@ def test_groups_of_one_carry_a_gradient_because_a_critic_is_their_baseline():
     assert verdict(0, 0, 4, group_size=1)["verdict"] == "accept"
 
 
+def test_a_critic_learns_from_constant_groups_as_well():
+    constant = [group([accuracy] * 8, prompt=p) for accuracy, p in zip((0.0, 1.0), prompts(2), strict=True)]
+    steps = (Step(8, 4, 1, critic) for critic in (False, True))
+    assert [triage(constant, 1.0, step, TriageSettings())["teaching"] for step in steps] == [0.0, 4.0]
+
+
 def test_a_recorded_verdict_can_be_judged_again():
     found = verdict(0, 3, 8)
     assert judged(found) == {name: found[name] for name in ("teaching", "verdict", "reasons")}

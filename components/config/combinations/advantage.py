@@ -88,10 +88,11 @@ def scales_that_cancel(s: Sections) -> Iterator[str]:
                 f"{', '.join(scaled)} cancels in objective.advantage.kind gdpo, which normalises every part by itself "
                 "(2601.05242); set objective.advantage.weights instead"
             )
-        if unknown := sorted(advantage.weights.keys() - set(s.reward.names)):
+        known = [name for name in s.reward.names if given.get(f"reward.weights.{name}", 1.0) != 0.0]
+        if unknown := sorted(advantage.weights.keys() - set(known)):
             yield (
-                f"objective.advantage.weights names {', '.join(unknown)}; the parts of the reward (section reward) are "
-                f"{', '.join(s.reward.names)}"
+                f"objective.advantage.weights names {', '.join(unknown)}; the parts of the reward (section reward) "
+                f"whose weight is not 0 are {', '.join(known)}"
             )
 
 
@@ -100,6 +101,11 @@ def critic(s: Sections) -> Iterator[str]:
     o = s.objective
     if not isinstance(o.advantage, GaeAdvantage):
         return
+    if s.rollout.two_stage is not None:
+        yield (
+            "rollout.two_stage ends groups that are likely to be all right or all wrong, and a critic "
+            "(objective.advantage.kind gae) learns from these, too: it would see undecided ones alone; set it to null"
+        )
     for name, value in (("advantage_cap", o.advantage_cap), ("redistribution", o.redistribution)):
         if value is not None:
             yield (
