@@ -131,7 +131,11 @@ class Ledger:
 
     def begun(self, run_id: str) -> StartedRun | None:
         """The latest start of this run."""
-        return next((row for row in reversed(_read(self._begun, StartedRun)) if row.run_id == run_id), None)
+        return self.started_runs().get(run_id)
+
+    def started_runs(self) -> dict[str, StartedRun]:
+        """The latest start of every run, by the run's id."""
+        return {row.run_id: row for row in _read(self._begun, StartedRun)}
 
     def add(self, row: JoinedFile | StartedRun | FinishedRun) -> None:
         """Append a row. Call it with the lock held."""

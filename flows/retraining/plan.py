@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +24,7 @@ from flows.governance.policies import check_champion
 from flows.governance.registry import RegistryContext, project_store
 from flows.governance.signers import verified
 from flows.host.git import succeeds
+from flows.recording import read_record
 from flows.retraining.incoming import SkippedFile, scan
 from flows.retraining.joining import add_new_files, join
 from flows.retraining.ledger import FinishedRun, JoinedFile, Ledger, current
@@ -82,6 +84,7 @@ def plan_retraining(
         how = f"put the first prompts there; the head of {config} may say how they are made"
         raise InputError("there is no source yet that data could join", where=wanted.data.source.path, how=how)
     ledger = Ledger(project, wanted.name)
+    note_ended(ledger)
     remarks: list[str] = []
     data, files, skipped = _data(ledger, wanted, incoming, now or time.time(), remarks)
     begin, said, champion = _policy(project, wanted, start, remarks)
@@ -90,6 +93,19 @@ def plan_retraining(
     joined = [row for row in files if row.sha256 not in settled]
     key = _key(wanted, start, workspace)
     return RetrainingPlan(ledger, workspace, key, said, champion, joined, files, skipped, remarks)
+
+
+def note_ended(ledger: Ledger) -> None:
+    """Record the end of runs that `evenkeel run --resume` brought to it, which knows no ledger: their files have joined
+    permanently. Call it with the ledger held."""
+    ended = {row.run_id for row in ledger.finished_runs()}
+    for run_id, begun in ledger.started_runs().items():
+        if run_id in ended:
+            continue
+        with suppress(InputError):  # a record that cannot be read must not keep other runs from their data
+            record = read_record(ledger.project / "runs" / run_id)
+            if record is not None and record.finished:
+                ledger.add(begun.ended(record.outcome.candidate, record.outcome.reason))
 
 
 def _key(wanted: Settings, start: Start, workspace: Workspace) -> str:

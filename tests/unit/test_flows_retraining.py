@@ -23,6 +23,7 @@ from components.files import append_line, sha256_file, write_json
 from flows.governance.registry import project_store
 from flows.host.git import git
 from flows.nightly import start_row
+from flows.recording.record import OutcomeRecord, new_record, write_record
 from flows.retraining import joining
 from flows.retraining.ledger import FinishedRun, JoinedFile, Ledger, current
 from flows.retraining.plan import RetrainingPlan, Start, plan_retraining
@@ -496,6 +497,21 @@ def test_a_run_that_is_continued_settles_the_files_that_it_was_trained_on_and_no
     assert ledger.settled == set(interrupted.files or ())
     Path("incoming/b.jsonl").unlink()
     assert questions(planned(project)) == ["base 1", "base 2"]
+
+
+def test_files_of_a_run_that_resume_brought_to_its_end_have_joined_permanently(project: Path) -> None:
+    arrives("a.jsonl", lines("one"))
+    plan = planned(project)
+    plan.ledger.add(start_row(plan))
+    with plan.workspace.lock():
+        plan.workspace.ensure()
+    for state, joined in (("stopped", ["a.jsonl"]), ("no candidate", [])):
+        outcome = OutcomeRecord.model_validate({"state": state, "reason": "the gate failed"})
+        write_record(plan.workspace.root, new_record(plan.workspace, None).model_copy(update={"outcome": outcome}))
+        assert names(planned(project).joined) == joined
+    Path("incoming/a.jsonl").unlink()
+    assert questions(planned(project)) == ["base 1", "base 2", "one"]
+    assert [row.run_id for row in plan.ledger.finished_runs()] == [plan.workspace.run_id]
 
 
 # The ledger
