@@ -8,8 +8,10 @@ import shutil
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from components.config import load
+from components.config.reading import read_mapping
 from components.errors import EvenkeelError, InputError
 from components.files import read_json
 from components.words import plural
@@ -89,6 +91,8 @@ def _remove(project: Path, run: RunView) -> int | None:
 
 def _empty_bucket(run: RunView) -> int:
     """Remove what the run's pods shared in a bucket; returns how many objects that were."""
+    if not _names_a_bucket(run.root / "params.yaml"):
+        return 0
     launch = load(run.root / "params.yaml").launch
     if launch.kind != "kubernetes" or launch.kubernetes is None or launch.kubernetes.shared.kind != "s3":
         return 0
@@ -97,3 +101,11 @@ def _empty_bucket(run: RunView) -> int:
 
     depots = (depot_of(run.run_id, stage, launch.kubernetes) for stage in launch.kubernetes.stages)
     return sum(forget(depot) for depot in depots if depot)
+
+
+def _names_a_bucket(path: Path) -> bool:
+    """Whether settings may have pods share a bucket. Those of an older version need not be valid any more."""
+    launch: Any = read_mapping(path).get("launch")
+    for name in ("kubernetes", "shared", "kind"):
+        launch = launch.get(name) if isinstance(launch, dict) else None
+    return bool(launch == "s3")

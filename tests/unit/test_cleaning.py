@@ -406,6 +406,12 @@ def test_what_its_pods_shared_in_a_bucket_goes_with_a_workspace(
     assert [forget(depot) for depot in depots] == [0, 1]
 
 
+def test_a_workspace_with_settings_of_an_older_version_goes(repository: Path) -> None:
+    run = recorded(repository, "demo-1")
+    write_text(run.root / "params.yaml", f"{DEMO}no_longer: 1\n")
+    assert removed(repository) == {"demo-1": "removed"}
+
+
 def test_a_workspace_that_a_run_holds_stays_whatever_its_record_says(repository: Path) -> None:
     run = recorded(repository, "demo-1")
     path = repository / ".state/locks/demo-1"
