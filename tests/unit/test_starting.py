@@ -119,3 +119,10 @@ def test_the_versions_name_the_commit_of_a_checkout() -> None:
     assert found["commit"].removesuffix("+") == git(ROOT, "rev-parse", "HEAD")
     assert {"evenkeel", "torch", "transformers", "prefect", "dvc", "python"} <= found.keys()
     assert f"torch        {found['torch']}" in RUNNER.invoke(app, ["version"]).output
+
+
+def test_what_the_docs_have_people_write_is_no_code_in_either_kind_of_project() -> None:
+    files = (ROOT / ".gitignore", ROOT / "flows/starting/template/gitignore")
+    own, template = (path.read_text(encoding="utf-8").splitlines() for path in files)
+    written = {"/models/", "/data/", "/incoming/", "/compare.html", "/report.html", "/release*/", "/card.md"}
+    assert written <= {*own} & {*template}
