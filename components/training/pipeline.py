@@ -113,7 +113,7 @@ class Rollouts:
 
         def run() -> T:
             if kept is not None and self._loaded != version:
-                self._state.engine.load_weights(kept)
+                self._give(kept)
                 self._loaded = version
             if redrawn:
                 self._state.schedule.take_over()

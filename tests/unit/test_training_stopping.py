@@ -53,7 +53,7 @@ def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def asked(monkeypatch: pytest.MonkeyPatch, place: str, times: int) -> Iterator[list[int]]:
+def signalled(monkeypatch: pytest.MonkeyPatch, place: str, times: int) -> Iterator[list[int]]:
     """SIGTERM comes when a place is reached for the n-th time; how often it was reached."""
     owner, name, after = PLACES[place]
     original, calls = getattr(owner, name), []
@@ -96,7 +96,7 @@ QUICK = [
 @pytest.mark.parametrize(("line", "place", "times"), slow_but(CASES, *QUICK))
 def test_asked_at_any_place_it_goes_on_to_the_same_bytes(line, place, times, tmp_path, monkeypatch, undisturbed):
     workspace(tmp_path)
-    with STOPPING.on_signal(), asked(monkeypatch, place, times), pytest.raises(Stopped) as caught:
+    with STOPPING.on_signal(), signalled(monkeypatch, place, times), pytest.raises(Stopped) as caught:
         train(tmp_path, LINES[line]())
     newest = ResumeState.__new__(ResumeState)
     newest.directory = Layout(tmp_path).state / "train"
@@ -113,7 +113,7 @@ def test_a_diagnosis_after_a_stop_request_samples_the_weights_of_its_step(tmp_pa
     found = [record for record in records(whole) if "diagnosis" in record["notes"]]
     assert len(found) == 1
     workspace(tmp_path / "stopped")
-    with STOPPING.on_signal(), asked(monkeypatch, "after a step of the learner", 6), pytest.raises(Stopped):
+    with STOPPING.on_signal(), signalled(monkeypatch, "after a step of the learner", 6), pytest.raises(Stopped):
         train(tmp_path / "stopped", chosen)
     assert outputs(train(tmp_path / "stopped", chosen)) == outputs(whole)
 
@@ -121,14 +121,14 @@ def test_a_diagnosis_after_a_stop_request_samples_the_weights_of_its_step(tmp_pa
 def test_asked_at_every_step_in_turn_it_comes_to_the_same_end(tmp_path, monkeypatch, undisturbed):
     workspace(tmp_path)
     for _ in range(7):
-        with STOPPING.on_signal(), asked(monkeypatch, "after an update", 1), pytest.raises(Stopped):
+        with STOPPING.on_signal(), signalled(monkeypatch, "after an update", 1), pytest.raises(Stopped):
             train(tmp_path, LINES["rolled back"]())
     assert outputs(train(tmp_path, LINES["rolled back"]())) == undisturbed("rolled back")
 
 
 def test_a_step_that_is_being_sampled_is_not_finished(tmp_path, monkeypatch):
     workspace(tmp_path)
-    with STOPPING.on_signal(), asked(monkeypatch, "before a generation", 2) as calls, pytest.raises(Stopped):
+    with STOPPING.on_signal(), signalled(monkeypatch, "before a generation", 2) as calls, pytest.raises(Stopped):
         train(tmp_path, LINES["plain"]())
     assert len(calls) == 2
 
@@ -181,5 +181,5 @@ def test_what_is_sampled_ahead_and_lost_while_it_stops_is_sampled_again(tmp_path
 
 def test_a_run_that_is_writing_its_outputs_finishes(tmp_path, monkeypatch, undisturbed):
     workspace(tmp_path)
-    with STOPPING.on_signal(), asked(monkeypatch, "after a record", STEPS):
+    with STOPPING.on_signal(), signalled(monkeypatch, "after a record", STEPS):
         assert outputs(train(tmp_path, LINES["plain"]())) == undisturbed("plain")
