@@ -43,13 +43,18 @@ from components.types import mean_by_name
 Results = Sequence[PromptResult]
 
 
-def summarise(results: Results, k: int, ks: Sequence[int] = (), small: int = 1) -> dict[str, Any]:
-    """One policy's figures, over all prompts and by slice; ``k`` is the number of samples of each prompt."""
-    widest = passing(results, [k])["pass_at"][str(k)] if k else None
+def summarise(
+    results: Results, k: int, ks: Sequence[int] = (), small: int = 1, others: Sequence[Results] = ()
+) -> dict[str, Any]:
+    """One policy's figures, over all prompts and by slice.
+
+    Args:
+        k: number of samples of each prompt.
+        others: policies on the same prompts, with which pass@k and maj@k are compared.
+    """
     return {
         **accuracies(results),
-        "pass_at_k": widest,
-        **passing(results, ks),
+        **_of_several([results, *others], k, ks),
         "truncated_share": mean(float(cut) for result in results for cut in result.truncated),
         "unscorable_share": mean(float(a is None) for result in results for a in result.accuracies),
         "length_mean": mean(float(length) for result in results for length in result.lengths),
@@ -61,8 +66,8 @@ def summarise(results: Results, k: int, ks: Sequence[int] = (), small: int = 1) 
     }
 
 
-def _shared(sides: Sequence[Results], k: int, ks: Sequence[int]) -> dict[str, Any]:
-    """pass@k and maj@k of the first side, of the prompts for which all sides have them: an unscorable sample takes a
+def _of_several(sides: Sequence[Results], k: int, ks: Sequence[int]) -> dict[str, Any]:
+    """pass@k and maj@k of the first side, over the prompts for which all sides have them: an unscorable sample takes a
     prompt out, and figures of different prompts do not compare."""
     found = {size: passing(comparable(sides, size)[0], [size]) for size in {k, *ks} if size}
     parts = {part: {str(size): found[size][part][str(size)] for size in ks} for part in ("pass_at", "maj_at")}
@@ -83,13 +88,13 @@ def compare(
     k = settings.samples if samples is None else samples
     ks = settings.sizes(k)
     gain, greedy_gain = gains(before, after, settings, derive(seed, "bootstrap"))
-    trained = summarise(after, k, ks, settings.small) | _shared([after, before], k, ks)
+    trained = summarise(after, k, ks, settings.small, [before])
     return {
         "prompts": len(before),
         "samples": k,
         "k": k,
         "ks": list(ks),
-        "sft": summarise(before, k, ks, settings.small) | _shared([before, after], k, ks),
+        "sft": summarise(before, k, ks, settings.small, [after]),
         "trained": _with_gains(trained, "gain", before, after, settings, seed),
         "gain": gain,
         "greedy_gain": greedy_gain,
@@ -108,8 +113,7 @@ def against_champion(
     return {
         **figures,
         "trained": _with_gains(figures["trained"], "gain_over_champion", champion, trained, settings, seed),
-        "champion": summarise(champion, figures["k"], figures["ks"], settings.small)
-        | _shared([champion, trained], figures["k"], figures["ks"]),
+        "champion": summarise(champion, figures["k"], figures["ks"], settings.small, [trained]),
         "gain_over_champion": gain,
         "greedy_gain_over_champion": greedy_gain,
     }

@@ -106,7 +106,7 @@ def _falls_as_a_whole(run: Run) -> Iterator[tuple[str, Gain]]:
         than = "" if plot.name == "sft" else ", against the champion"
         for title, rows in plot.groups.items():
             if not title.startswith("pass@1 by "):
-                place = f"on {title.replace('Suite', 'suite').replace('All', 'all')}{than}"
+                place = f"on {title[0].lower()}{title[1:]}{than}"
                 yield from ((place, row) for row in rows if row.paired and row.direction < 0)
 
 

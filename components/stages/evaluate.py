@@ -69,7 +69,8 @@ def run(settings: Settings, layout: Layout) -> None:
 
 def kept(rows: Sequence[dict[str, Any]], most: int = SHOWN_SAMPLES) -> list[dict[str, Any]]:
     """At most so many samples, in their order: what got worse, and the first of the others."""
-    worse = [number for number, row in enumerate(rows) if row["sft"]["accuracy"] == 1 != row["trained"]["accuracy"]]
+    answers = [(row["sft"]["accuracy"], row["trained"]["accuracy"]) for row in rows]
+    worse = [number for number, (before, after) in enumerate(answers) if before == 1 and after not in (None, 1)]
     chosen = list(dict.fromkeys([*worse, *range(len(rows))]))[:most]
     return [rows[number] for number in sorted(chosen)]
 
