@@ -105,7 +105,7 @@ def _empty_bucket(run: RunView) -> int:
 
 def _names_a_bucket(path: Path) -> bool:
     """Whether settings may have pods share a bucket. Those of an older version need not be valid any more."""
-    launch: Any = read_mapping(path).get("launch")
-    for name in ("kubernetes", "shared", "kind"):
-        launch = launch.get(name) if isinstance(launch, dict) else None
-    return bool(launch == "s3")
+    node: Any = read_mapping(path)
+    for name in ("launch", "kubernetes", "shared", "kind"):
+        node = node.get(name) if isinstance(node, dict) else None
+    return bool(node == "s3")
