@@ -45,9 +45,6 @@ _WORD = re.compile(
     rf"(?:\s?(?:/|\bper\b|\ban?\s+(?=hour|minute|second|day))\s?(?P<below>{_NAME}))?(?P<rest>\s?[/^]\s?\{{?[\w+-]+)?"
 )
 _POWERS = {"square": "2", "sq": "2", "squared": "2", "cubic": "3", "cu": "3", "cubed": "3", "²": "2", "³": "3"}
-_SCALE = re.compile(r"[\s-]*(?P<word>hundred|thousand|million|billion|trillion|lakh|crore)s?\b", re.IGNORECASE)
-_THOUSANDS = re.compile(r"[kK](?![A-Za-z0-9])")
-_SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12, "lakh": 5, "crore": 7}
 _DRESS = re.compile(r"\\(?:text|mathrm|rm|operatorname)\s*\{\s*([^{}]{0,40})\}|\\[ ,;!]|~")
 READ = 60
 """Characters after a number in which its unit is looked for."""
@@ -65,17 +62,6 @@ def _units() -> dict[str, Unit]:
 
 
 UNITS: dict[str, Unit] = _units()
-
-
-def scale_after(text: str) -> tuple[Fraction, str]:
-    """What the number before ``text`` is multiplied by (``million``: 10^6), and what is left to read."""
-    if _THOUSANDS.match(text):
-        return Fraction(1000), text[1:]
-    plain = _plain(text)
-    match = _SCALE.match(plain)
-    if match is None:
-        return Fraction(1), text
-    return Fraction(10 ** _SCALES[match["word"].casefold()]), plain[match.end() :]
 
 
 def unit_after(text: str) -> Unit | None:
