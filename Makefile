@@ -5,6 +5,7 @@
 
 PYTHON ?= python3
 INSTALLED := .venv/.installed
+COMPILED := .venv/.compiled
 # Stages run as `python -m components ...`: the environment's Python must come first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Packages are installed without bytecode: the first process to import a module compiles it, and keeps that for all others.
@@ -37,9 +38,11 @@ model: $(INSTALLED)
 	evenkeel model fetch configs/models/$(MODEL).yaml
 
 # The linters take one core for a minute where they have no cache, and the tests begin meanwhile; what the linters found is
-# printed at the end.
+# printed at the end. On the other core one process first compiles what the tests import: workers that start together would
+# each compile all of it.
 test: $(INSTALLED) kustomize
 	@mkdir -p build; $(MAKE) --no-print-directory lint > build/lint.log 2>&1 & lint=$$!; \
+	test -e $(COMPILED) || { pytest -m "not slow" --collect-only -qq > /dev/null 2>&1 && touch $(COMPILED); }; \
 	OMP_NUM_THREADS=1 pytest -m "not slow" -n $(JOBS) --dist loadfile --no-loadscope-reorder; tests=$$?; \
 	wait $$lint || { cat build/lint.log; exit 1; }; exit $$tests
 
