@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -23,9 +22,12 @@ class Precision(NamedTuple):
 
 
 def bfloat16_copy(policy: Policy) -> Policy:
-    """A frozen copy in bfloat16; weights that are loaded later are rounded to it."""
+    """A frozen copy with parameters in bfloat16, to which weights that are loaded later are rounded. Buffers stay as
+    they are, as in a checkpoint that is loaded in bfloat16: rounded frequencies would misplace late positions."""
     copy = policy.frozen_copy()
-    return replace(copy, model=copy.model.to(torch.bfloat16))
+    for parameter in copy.model.parameters():
+        parameter.data = parameter.data.to(torch.bfloat16)
+    return copy
 
 
 def unchanged(_policy: Policy, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:

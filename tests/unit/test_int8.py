@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from factories import gpt2, policy
+from factories import TINY, gpt2, policy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -15,7 +15,9 @@ from components.errors import InputError
 from components.policy import Policy, response_logprobs
 from components.policy.int8 import Int8Linear, int8_copy, quantise
 from components.policy.padding import pad
+from components.policy.tiny import build_model
 from components.rollout import Sampling
+from components.rollout.precision import bfloat16_copy
 from components.rollout.torch_engine import TorchEngine
 
 PROMPTS = [(2, 30, 3), (2, 30, 31, 32, 33, 34, 3), (2, 40, 41, 3)]
@@ -185,6 +187,24 @@ def gaps(sampler: Policy, precision: str, scored_by: Policy) -> torch.Tensor:
 )
 def test_the_gap_to_the_policy_grows_with_the_rounding_and_stays_small(precision, least, most):
     assert least <= gaps(policy(), precision, policy()).abs().mean() < most
+
+
+def test_bfloat16_rounds_parameters_alone_and_late_positions_are_as_exact_as_early_ones():
+    tokenizer = policy().tokenizer
+    exact = Policy(build_model(TINY.model_copy(update={"max_positions": 1024}), tokenizer, 0).eval(), tokenizer)
+    with torch.no_grad():
+        for matrix in (p for p in exact.model.parameters() if p.ndim == 2):
+            matrix.mul_(5)  # so that attention is not even
+    rounded = bfloat16_copy(exact)
+    assert {p.dtype for p in rounded.model.parameters()} == {torch.bfloat16}
+    buffers = dict(rounded.model.named_buffers())
+    for name, own in exact.model.named_buffers():
+        assert buffers[name].dtype == torch.float32 and torch.equal(buffers[name], own)
+    ids = torch.randint(4, len(tokenizer), (4, 1000), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        one, other = (each.model(ids).logits.float().log_softmax(-1) for each in (exact, rounded))
+    gap = (one - other).abs().mean((0, 2))
+    assert gap[800:].mean() < 1.2 * gap[:100].mean()
 
 
 def test_reported_log_probabilities_are_those_of_the_quantised_model():
