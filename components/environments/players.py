@@ -10,7 +10,7 @@ from components.environments.conversation import Rewritten, essence, further_ids
 from components.errors import InputError
 from components.policy import Policy
 from components.rollout.base import Engine, Sampling
-from components.rollout.turns import Row, batches
+from components.rollout.turns import Row, batches, longest
 from components.seeds import derive
 from components.types import Completion
 
@@ -94,6 +94,7 @@ class Players:
                     del self._conversations[key]
                 replies[place] = {"refused": str(error)}
                 continue
+            self._fit(row)
             if row.room:
                 going.append((place, own))
             else:
@@ -112,25 +113,31 @@ class Players:
         n = self._sampling.n
         groups = [rows[i : i + n] for i in range(0, len(rows), n)]
         fresh = not self._exchanges and all(not row.ids for row in rows)
-        for row in rows if not self._exchanges else ():
-            self._check_room(row)
         if fresh and all(len(group) == n and len({row.prompt for row in group}) == 1 for group in groups):
             first = self._engine.generate([group[0].prompt for group in groups], self._sampling)
             return [completion for group in first for completion in group]
         written: dict[int, Completion] = {}
-        for part, batch in enumerate(batches(rows, self._policy.max_positions)):
+        for part, batch in enumerate(batches(rows, longest(self._policy, self._engine))):
             seed = derive(self._sampling.seed, "turn", self._exchanges, part)
             once = replace(self._sampling, n=1, max_new_tokens=batch[0].room, seed=seed)
             made = self._engine.generate([(*row.prompt, *row.ids) for row in batch], once)
             written |= {id(row): turn for row, (turn,) in zip(batch, made, strict=True)}
         return [written[id(row)] for row in rows]
 
-    def _check_room(self, row: Row) -> None:
-        positions = self._policy.max_positions
-        if positions is not None and len(row.prompt) + row.limit > positions:
+    def _fit(self, row: Row) -> None:
+        """Lower the limit of a row to the positions that there are for it.
+
+        Raises:
+            InputError: they are too few for one of the first openings.
+        """
+        positions = longest(self._policy, self._engine)
+        if positions is None or len(row.prompt) + row.limit <= positions:
+            return
+        if not self._exchanges:
             raise InputError(
-                f"an opening of {len(row.prompt)} tokens and {row.limit} further ones exceed the model's {positions} "
-                "positions",
+                f"an opening of {len(row.prompt)} tokens and {row.limit} further ones exceed the {positions} positions "
+                "of the model or of its servers",
                 where="rollout.max_new_tokens",
                 how="lower it, use a shorter opening, or a longer model",
             )
+        row.limit = max(len(row.ids), positions - len(row.prompt))

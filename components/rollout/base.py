@@ -66,6 +66,11 @@ class Engine(ABC):
         """Have the other servers sample what this one would have; returns whether there are any."""
         return False
 
+    @property
+    def max_positions(self) -> int | None:
+        """Longest sequence that it takes; None where that is up to the model."""
+        return None
+
     def cancel(self) -> None:  # noqa: B027 - what most engines are at does not last
         """End what another thread waits for here, with an error there: the run fails, and nothing is sampled after it.
 

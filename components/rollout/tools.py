@@ -11,7 +11,7 @@ from components.errors import InputError
 from components.policy import Policy
 from components.policy.weights import Weights
 from components.rollout.base import Engine, Sampling
-from components.rollout.turns import Row, batches
+from components.rollout.turns import Row, batches, longest
 from components.seeds import derive
 from components.tools import Tool
 from components.types import Completion
@@ -50,6 +50,10 @@ class ToolLoop(Engine):
     def exclude(self, server: int) -> bool:
         return self._engine.exclude(server)
 
+    @property
+    def max_positions(self) -> int | None:
+        return self._engine.max_positions
+
     def cancel(self) -> None:
         self._engine.cancel()
 
@@ -64,7 +68,7 @@ class ToolLoop(Engine):
         self._read(rows, [completion for group in first for completion in group], sampling)
         turn = 1
         while going := [row for row in rows if row.finish is None]:
-            for part, batch in enumerate(batches(going, self._policy.max_positions)):
+            for part, batch in enumerate(batches(going, longest(self._policy, self._engine))):
                 seed = derive(sampling.seed, "turn", turn, part)
                 once = replace(with_stops, n=1, max_new_tokens=batch[0].room, seed=seed)
                 written = self._engine.generate([(*row.prompt, *row.ids) for row in batch], once)

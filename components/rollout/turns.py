@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from components.policy import Policy
 from components.policy.routing import Routes, joined
+from components.rollout.base import Engine
 from components.types import Completion, FinishReason
 
 Ids = tuple[int, ...]
@@ -57,11 +58,17 @@ class Row:
         return Completion(ids, tuple(self.logprobs), finish, text, sampled=sampled, routes=routes, server=server)
 
 
+def longest(policy: Policy, engine: Engine) -> int | None:
+    """Positions that a prompt and all that follows it may take; None where neither model nor engine says so."""
+    known = (policy.max_positions, engine.max_positions)
+    return min((one for one in known if one is not None), default=None)
+
+
 def batches(rows: Sequence[Row], positions: int | None) -> list[list[Row]]:
     """Rows that go on together, the one with most room first.
 
-    All of them get that one's limit and what is too much is cut off afterwards, so a row may join only where the model
-    has ``positions`` for it.
+    All of them get that one's limit and what is too much is cut off afterwards, so a row may join only where there are
+    ``positions`` for it.
     """
     found: list[list[Row]] = []
     for row in sorted(rows, key=lambda row: -row.room):

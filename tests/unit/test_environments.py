@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from components.environments.table import Table
 from components.errors import InputError
 from components.policy import Policy
 from components.policy.tiny import build_model, build_tokenizer
-from components.rollout.base import Sampling
+from components.rollout.base import Engine, Sampling
 from components.types import Completion
 
 SOURCE = {"kind": "verifiers", "target": "tests.environments.higher_lower", "rows": 10}
@@ -256,25 +257,47 @@ def test_what_a_process_that_has_died_had_started_is_ended(tmp_path: Path, monke
 # The policy's side
 
 IMAGE = [{"type": "image_url", "image_url": {"url": "data:,"}}]
+EIGHT = Sampling(n=1, max_new_tokens=8, temperature=1.0, seed=0)
+
+
+class Fixed(Engine):
+    """Writes a 7, on a server with few positions."""
+
+    max_positions = 40
+
+    def load_weights(self, weights: Mapping[str, Any]) -> None:
+        raise NotImplementedError
+
+    def generate(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[tuple[Completion, ...]]:
+        assert prompts and max(map(len, prompts)) + sampling.max_new_tokens <= self.max_positions
+        return [(Completion(MICRO.encode_answer("7"), (-1.0,) * 2, "stop", "7"),) * sampling.n for _ in prompts]
+
+
+def opening(episode: int, content: Any, session: str = "a") -> dict[str, Any]:
+    message = {"role": "user", "content": content}
+    return {"episode": episode, "session": session, "messages": [message], "tools": []}
 
 
 def test_an_opening_that_is_more_than_text_is_refused_and_the_others_are_answered() -> None:
-    class Fixed:
-        def generate(self, prompts: list[Any], sampling: Sampling) -> list[list[Completion]]:
-            assert prompts
-            return [[Completion(MICRO.encode_answer("7"), (-1.0,) * 2, "stop", "7")] * sampling.n for _ in prompts]
-
-    players = Players(MICRO, Fixed(), Sampling(n=1, max_new_tokens=8, temperature=1.0, seed=0))  # type: ignore[arg-type]
-    contents: list[Any] = [IMAGE, "1"]
-    requests = [
-        {"episode": i, "session": "a", "messages": [{"role": "user", "content": content}], "tools": []}
-        for i, content in enumerate(contents)
-    ]
+    players = Players(MICRO, Fixed(), EIGHT)
+    requests = [opening(0, IMAGE), opening(1, "1")]
     assert "refused" in players.answer(requests[:1])[0]
     refused, answered = players.answer(requests)
     assert "refused" in refused and answered["text"] == "7"
     assert players.conversation(0, None) is None and players.conversation(1, "a") is not None
     assert players.refused[0].startswith("refused: a message holds more than text")
+
+
+def test_an_agent_that_comes_later_ends_where_there_are_no_more_positions() -> None:
+    players = Players(MICRO, Fixed(), EIGHT)
+    with pytest.raises(InputError, match="exceed the 40 positions of the model or of its servers"):
+        players.answer([opening(0, "1" * 35)])
+    players = Players(MICRO, Fixed(), EIGHT)
+    players.answer([opening(0, "1"), opening(1, "1")])
+    long, full = players.answer([opening(0, "1" * 35, "later"), opening(1, "1" * 60, "later")])
+    assert long["text"] == "7" and full == {"full": True}
+    late = players.conversation(0, "later")
+    assert late is not None and len(late.row.prompt) + late.row.limit == 40
 
 
 # Settings

@@ -168,6 +168,7 @@ class TestCompletions:
             refused = pytest.raises(InputError, match=r"may take 2[0-9] positions, the servers have 16")
             with refused:
                 tested.generate(prompts(own, 1), long)
+            assert tested.max_positions == 16
 
 
 class TestAtTheStart:

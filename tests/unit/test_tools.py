@@ -152,6 +152,8 @@ def test_demonstrations_and_completions_have_the_same_form(expression):
 class Scripted(Engine):
     """Writes what a function of the text so far says, and keeps what it was asked."""
 
+    max_positions: int | None = None
+
     def __init__(self, policy: Policy, write: Callable[[str], str]) -> None:
         self._policy, self._write = policy, write
         self.asked: list[tuple[list[str], Sampling]] = []
@@ -293,14 +295,16 @@ def test_rows_that_are_at_different_turns_go_on_together_and_keep_their_order():
     assert [len(texts) for texts, _ in engine.asked] == [3, 4, 4]  # first one prompt a group, then one a completion
 
 
-def test_no_row_is_asked_for_more_positions_than_the_model_has():
-    limit = MICRO.max_positions
+@pytest.mark.parametrize("served", [None, 50])
+def test_no_row_is_asked_for_more_positions_than_the_model_or_its_servers_have(served):
+    limit = served or MICRO.max_positions
     long = QUESTION * 20
 
     def write(text: str) -> str:  # the longer prompt's first turn is longer too
         return "#" * 9 + "<<1+1=" if "QQ" in text and ">>" not in text else solve(text)
 
     tested, engine = loop(write)
+    engine.max_positions = served
     tested.generate([QUESTION, long], sampling(tokens=limit - len(long)))
     for texts, asked in engine.asked:
         lengths = [len(MICRO.tokenizer.encode(text, add_special_tokens=False)) for text in texts]

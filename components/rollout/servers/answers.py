@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from components.errors import InputError
 from components.policy import Policy
 from components.rollout.base import Sampling
-from components.rollout.servers.client import Facts, Request, Written
+from components.rollout.servers.client import Request, Written
 from components.rollout.servers.server import Stale
 from components.seeds import derive
 from components.types import Completion, FinishReason
@@ -63,15 +63,14 @@ def completed(policy: Policy, sampling: Sampling, written: Written, versions: tu
     return Completion(ids, written.logprobs, reason, text, versions=versions, server=written.server)
 
 
-def check_room(facts: Iterable[Facts], prompts: Sequence[Sequence[int]], sampling: Sampling) -> None:
-    """Refuse what a server would cut short without an error.
+def check_room(room: int | None, prompts: Sequence[Sequence[int]], sampling: Sampling) -> None:
+    """Refuse what servers with ``room`` positions would cut short without an error.
 
     Raises:
         InputError: see there.
     """
     if sampling.mixing is not None:
         raise InputError("a server cannot mix embeddings", where="rollout.mixing", how="use rollout.engine.kind torch")
-    room = min((f.max_model_len for f in facts if f.max_model_len is not None), default=None)
     longest = max((len(prompt) for prompt in prompts), default=0) + sampling.max_new_tokens
     if room is not None and longest > room:
         raise InputError(

@@ -121,7 +121,7 @@ class ServerEngine(Engine):
         if self._fleet.asleep:
             what = "the servers sleep, and no weights have been handed over since"
             raise PeerLost(what, where="rollout.engine", how="start the run again from its newest checkpoint")
-        check_room(self._facts.values(), prompts, sampling)
+        check_room(self.max_positions, prompts, sampling)
         requests, since = requested(self._policy, prompts, sampling), self._number
         with working("sampling on servers", len(prompts) * sampling.n, "completions") as work:
 
@@ -191,6 +191,11 @@ class ServerEngine(Engine):
     def exclude(self, server: int) -> bool:
         """As `Engine.exclude`: its requests go to the others."""
         return self._loop.run(self._fleet.exclude(server))
+
+    @property
+    def max_positions(self) -> int | None:
+        """As `Engine.max_positions`: of the server that takes least."""
+        return min((f.max_model_len for f in self._facts.values() if f.max_model_len is not None), default=None)
 
     def cancel(self) -> None:
         """As `Engine.cancel`: calls to servers end, and no server is used after it."""
