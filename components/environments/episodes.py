@@ -44,20 +44,28 @@ class Episodes:
         """Whether these prompts are an environment's."""
         return bool(prompts) and all(prompt.source == KIND for prompt in prompts)
 
-    def play(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Played]:
-        """``sampling.n`` episodes of each prompt. The same seed gives the same, if the environment does."""
+    def play(self, prompts: Sequence[Prompt], sampling: Sampling, openings: Sequence[Ids] = ()) -> list[Played]:
+        """``sampling.n`` episodes of each prompt. The same seed gives the same, if the environment does.
+
+        Args:
+            openings: what the policy has to read first, by prompt, where its group has other episodes already. One that
+                is opened in another way counts for nothing.
+        """
         players = Players(self._policy, self._engine, sampling)
         wanted = [self._process.wanted(prompt) for prompt in prompts for _ in range(sampling.n)]
         outcomes = self._process.play(wanted, players.answer)
         found = []
         for number, prompt in enumerate(prompts):
             own = range(number * sampling.n, (number + 1) * sampling.n)
-            found.append(self._group(prompt, {i: outcomes[i] for i in own}, players))
+            opening = openings[number] if openings else ()
+            found.append(self._group(prompt, {i: outcomes[i] for i in own}, players, opening))
         return found
 
-    def _group(self, prompt: Prompt, outcomes: Mapping[int, Mapping[str, Any]], players: Players) -> Played:
+    def _group(
+        self, prompt: Prompt, outcomes: Mapping[int, Mapping[str, Any]], players: Players, opening: Ids
+    ) -> Played:
         said = {i: players.conversation(i, outcome.get("session")) for i, outcome in outcomes.items()}
-        first = next((own.row.prompt for own in said.values() if own is not None), ())
+        first = opening or next((own.row.prompt for own in said.values() if own is not None), ())
         first = first or self._policy.encode_prompt(prompt.text)
         judged = [self._one(outcomes[i], own, first, players.refused.get(i)) for i, own in said.items()]
         return Played(first, tuple(completion for completion, _ in judged), tuple(score for _, score in judged))

@@ -68,10 +68,11 @@ class Collector:
         """The groups with the scores that stand."""
         return self._review(groups)
 
-    def groups(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Group]:
-        """One scored group per prompt, in order; an environment plays and judges those that are its own."""
+    def groups(self, prompts: Sequence[Prompt], sampling: Sampling, begun: Sequence[Group] = ()) -> list[Group]:
+        """One scored group per prompt, in order; an environment plays and judges those that are its own. ``begun`` are
+        the groups that they will be `joined` to."""
         if self._episodes is not None and self._episodes.of(prompts):
-            return self._played(self._episodes.play(prompts, sampling), prompts)
+            return self._played(self._episodes.play(prompts, sampling, [g.prompt_ids for g in begun]), prompts)
         ids = [self._encode(prompt.id, prompt.text, sampling.max_new_tokens) for prompt in prompts]
         completions = self._engine.generate(ids, sampling)
         scores = self._scorer.score_groups(list(zip(prompts, completions, strict=True)))
@@ -147,9 +148,9 @@ class Collector:
             return self.groups(prompts, sampling)
         begun = self.groups(prompts, replace(sampling, n=stage.first))
         worth = schedule.worthwhile(begun, sampling.n)
-        more = [group.prompt for group, chosen in zip(begun, worth, strict=True) if chosen]
+        more = [group for group, chosen in zip(begun, worth, strict=True) if chosen]
         rest = replace(sampling, n=sampling.n - stage.first, seed=derive(sampling.seed, "second stage"))
-        ends = iter(self.groups(more, rest) if more else [])
+        ends = iter(self.groups([group.prompt for group in more], rest, more) if more else [])
         return [joined(group, next(ends)) if chosen else group for group, chosen in zip(begun, worth, strict=True)]
 
     def sampling(self, seed: int, n: int | None = None, temperature: float | None = None) -> Sampling:

@@ -7,26 +7,32 @@ import contextlib
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from factories import TINY, settings
+from factories import TINY, prompt, settings
 
 from components.config.environments import EnvironmentVerifier, VerifiersSource
+from components.config.reward import RewardSettings
+from components.config.rollout import RolloutSettings, TwoStage
 from components.environments import process as processes
 from components.environments import table as tables
 from components.environments.conversation import Rewritten, further_ids, opening_ids, tool_calls
-from components.environments.episodes import verdict
+from components.environments.episodes import KIND, OPENING, Episodes, verdict
 from components.environments.players import Conversation, Players
-from components.environments.process import EnvironmentProcess
+from components.environments.process import Answer, EnvironmentProcess
 from components.environments.table import Table
 from components.errors import InputError
 from components.policy import Policy
 from components.policy.tiny import build_model, build_tokenizer
+from components.rewards import Scorer
+from components.rollout import Collector
 from components.rollout.base import Engine, Sampling
-from components.types import Completion
+from components.scheduling import Uniform
+from components.types import Completion, Prompt
 
 SOURCE = {"kind": "verifiers", "target": "tests.environments.higher_lower", "rows": 10}
 VERIFIER = {"kind": "environment", "accuracy": "found", "rewards": ["early"]}
@@ -286,6 +292,34 @@ def test_an_opening_that_is_more_than_text_is_refused_and_the_others_are_answere
     assert "refused" in refused and answered["text"] == "7"
     assert players.conversation(0, None) is None and players.conversation(1, "a") is not None
     assert players.refused[0].startswith("refused: a message holds more than text")
+
+
+class Opens:
+    """An environment that opens a task in another way from its third episode on."""
+
+    def __init__(self) -> None:
+        self.played = 0
+
+    def wanted(self, prompt: Prompt) -> dict[str, Any]:
+        return {}
+
+    def play(self, episodes: Sequence[Any], answer: Answer) -> list[dict[str, Any]]:
+        answer([opening(i, "1" if self.played + i < 2 else "22") for i in range(len(episodes))])
+        self.played += len(episodes)
+        return [
+            {"rewards": {"found": (i % 2, 1.0), "early": (0.0, 1.0)}, "metrics": {}} for i, _ in enumerate(episodes)
+        ]
+
+
+def test_in_two_stages_both_have_one_opening() -> None:
+    episodes = Episodes(Opens(), RUBRIC, MICRO, Fixed())  # type: ignore[arg-type]
+    verifier = {"verifier": {**VERIFIER, "rewards": ["early"]}}
+    chosen = RolloutSettings(group_size=4, max_new_tokens=8, two_stage=TwoStage(first=2), dynamic_sampling=None)
+    with Scorer(RewardSettings.model_validate(verifier)) as scorer:
+        collector = Collector(MICRO, Fixed(), scorer, chosen, episodes)
+        (group,) = collector.step(Uniform([replace(prompt(0), source=KIND)], seed=0), 1, 0).trained
+    assert [score.unscorable for score in group.scores] == [None, None, OPENING, OPENING]
+    assert [completion.sampled for completion in group.completions] == [None, None, (False,), (False,)]
 
 
 def test_an_agent_that_comes_later_ends_where_there_are_no_more_positions() -> None:
