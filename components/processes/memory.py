@@ -11,20 +11,19 @@ import json
 import os
 import struct
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from math import prod
 from operator import index
 from pathlib import Path
 
-import psutil
-
 from components.config import Settings
 from components.config.rollout import TorchEngine
-from components.config.servers import ServerEngine
+from components.config.servers import ServerEngine, VllmEngine
 from components.errors import InputError
 from components.files import read_text
 from components.opening import open_regular
+from components.processes.available import available
 from components.processes.ranked import is_ranked
 
 GIB = 2**30
@@ -38,44 +37,6 @@ ADAMW = 4
 MERGED = 3
 """The base, its merged weights and the model that is saved."""
 HOW = "set policy.dtype=bfloat16, take a smaller model or a larger machine, or end what else takes memory"
-
-
-def available() -> int:
-    """Bytes that this process can still get: of the machine, and of every control group that it is in."""
-    return max(0, min([int(psutil.virtual_memory().available), *_rooms()]))
-
-
-def _rooms(groups: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
-    """What is left of each limit of a control group, versions 1 and 2; file cache that can be dropped is left, too."""
-    lines = groups.read_text(encoding="utf-8").splitlines() if groups.exists() else []
-    for _, controllers, path in (line.split(":", 2) for line in lines if line.count(":") >= 2):
-        if controllers == "":
-            top, limit, used, cache = mount, "memory.max", "memory.current", "inactive_file"
-        elif "memory" in controllers.split(","):
-            top, cache = mount / "memory", "total_inactive_file"
-            limit, used = "memory.limit_in_bytes", "memory.usage_in_bytes"
-        else:
-            continue
-        inner = top / path.lstrip("/")
-        for folder in (inner, *inner.parents):
-            if folder.is_relative_to(top) and (most := _number(folder / limit)) is not None:
-                yield most - (_number(folder / used) or 0) + _number_of(folder / "memory.stat", cache)
-
-
-def _number(file: Path) -> int | None:
-    """None where there is no such file, or no limit in it (``max``)."""
-    try:
-        return int(file.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None
-
-
-def _number_of(file: Path, name: str) -> int:
-    try:
-        lines = file.read_text(encoding="ascii").splitlines()
-    except (OSError, ValueError):
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith(f"{name} ")), 0)
 
 
 def parameters_in(folder: Path) -> int:
@@ -116,16 +77,27 @@ def _weights(settings: Settings) -> float:
 
 
 def weights_of_engine(settings: Settings) -> float:
-    """Of the copy that samples, which may be held at another precision; int4 weights lie unpacked. Servers that run
-    already are not counted: they are elsewhere, or what they hold is not free any more."""
+    """Of the copy that samples, which may be held at another precision; int4 weights lie unpacked."""
     engine = settings.rollout.engine
     if isinstance(engine, ServerEngine):
-        return 0 if engine.urls else BYTES.get(engine.dtype, _weights(settings))
+        return BYTES.get(engine.dtype, _weights(settings)) * _share_here(settings, engine)
     if isinstance(engine, TorchEngine) and engine.precision in BYTES:
         return BYTES[engine.precision]
     if isinstance(engine, TorchEngine) and engine.precision == "auto" and gpu_for(settings) is not None:
         return BYTES["bfloat16"]
     return _weights(settings)
+
+
+def _share_here(settings: Settings, engine: ServerEngine) -> float:
+    """The share of a server's weights that is in the memory of this process, be that the machine's or a GPU's. Servers
+    that run already are not counted: they are elsewhere, or what they hold is not free any more."""
+    if not isinstance(engine, VllmEngine) or engine.urls:
+        return 0
+    if not has_gpus():
+        return 1
+    own = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+    shared = not engine.devices or own in ",".join(engine.devices).replace(" ", "").split(",")
+    return 1 / engine.tensor_parallel if shared and gpu_for(settings) is not None else 0
 
 
 def _trained(settings: Settings) -> float:
@@ -156,6 +128,13 @@ def _learner(settings: Settings) -> float:
     if settings.policy.lora is not None:
         return _trained(settings) + BYTES["float32"] * ranks_here()
     return _weights(settings) + BYTES["float32"] * ADAMW * ranks_here()
+
+
+def _loop(settings: Settings) -> float:
+    """Of stage train; a server that sleeps holds nothing while the learner updates, which takes most."""
+    engine = settings.rollout.engine
+    sleeps = isinstance(engine, VllmEngine) and engine.sleep
+    return _learner(settings) + (0 if sleeps else weights_of_engine(settings))
 
 
 def ranks_here(environment: Mapping[str, str] = os.environ) -> float:
@@ -198,7 +177,7 @@ NEEDS: dict[str, Callable[[Settings], float]] = {
     "admission": lambda s: _weights(s) + weights_of_engine(s),
     "triage": lambda s: _weights(s) + weights_of_engine(s),
     "clusters": _weights,
-    "train": lambda s: _learner(s) + weights_of_engine(s),
+    "train": _loop,
     "evaluate": lambda s: _weights(s) + weights_of_engine(s),
     "dpo": _compared,
 }

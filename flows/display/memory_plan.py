@@ -21,7 +21,8 @@ from components.planning.parts import GIB, MOMENTS, Process
 from components.planning.passes import Load
 from components.planning.shapes import Shape, config_at, shape_of, tiny_config
 from components.printing import printable
-from components.processes.memory import available, gpu_memory
+from components.processes.available import available
+from components.processes.memory import gpu_memory
 
 ADAPTER = LoraSettings()
 """Of the comparison, where the configuration has none."""

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from components.command import main as stage
@@ -18,7 +19,8 @@ from components.errors import InputError
 from components.planning.least import check_run
 from components.policy import load_policy
 from components.processes import memory
-from components.processes.memory import GIB, available, largest_need, parameters_in
+from components.processes.available import available, rooms
+from components.processes.memory import GIB, largest_need, parameters_in
 from components.stages import STAGES
 from flows.cli import main as evenkeel
 from flows.host import doctor
@@ -97,6 +99,28 @@ def test_a_stage_that_learns_needs_gradients_and_moments_and_the_engine_a_copy(t
     assert [need(stage, sft={"steps": 1}, **ranks) for stage in ("sft", "dpo")] == [4 + 4 * 4] * 2
     assert need("clusters") == 4
     assert need("gate") == 0
+
+
+@pytest.mark.parametrize(
+    ("engine", "held"),
+    [
+        ({"dtype": "float16"}, 4 * 4 + 2),
+        ({"dtype": "float16", "tensor_parallel": 2}, 4 * 4 + 1),
+        ({"dtype": "float16", "devices": [" 0,1"], "tensor_parallel": 2}, 4 * 4 + 1),
+        ({"dtype": "float16", "devices": ["1"]}, 4 * 4),
+        ({"dtype": "float16", "sleep": True}, 4 * 4),
+    ],
+)
+def test_of_a_server_counts_what_is_on_the_gpu_of_the_learner(tmp_path, monkeypatch, engine, held):
+    monkeypatch.setattr(memory, "has_gpus", lambda: True)
+    monkeypatch.setattr(memory, "gpu_memory", lambda: 80 * GIB)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    chosen = settings(tmp_path, rollout={"engine": {"kind": "vllm", "processes": 1, **engine}})
+    assert largest_need(chosen, ["train"], 1)[1] == held
+    assert largest_need(chosen.model_copy(update={"device": "cpu"}), ["train"], 1)[1] == 4 * 4
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2")
+    if "devices" in engine:
+        assert largest_need(chosen, ["train"], 1)[1] == 4 * 4 + 2 / chosen.rollout.engine.tensor_parallel
 
 
 def test_a_machine_holds_its_own_ranks_of_a_learner_and_none_that_have_gpus(monkeypatch):
@@ -216,7 +240,7 @@ def test_the_smallest_room_of_all_control_groups_counts(tmp_path):
     groups.write_text("0::/outer/inner\n", encoding="utf-8")
     group(mount, "outer/inner", {"memory.max": "max", "memory.current": 500})
     group(mount, "outer", {"memory.max": 2000, "memory.current": 700, "memory.stat": "anon 400\ninactive_file 300"})
-    assert list(memory._rooms(groups, mount)) == [2000 - 700 + 300]
+    assert list(rooms(groups, mount)) == [2000 - 700 + 300]
 
 
 def test_control_groups_of_version_1_count_too(tmp_path):
@@ -224,9 +248,9 @@ def test_control_groups_of_version_1_count_too(tmp_path):
     groups.write_text("9:cpu:/pod\n4:memory:/pod\n0::/\n", encoding="utf-8")
     group(mount, "memory/pod", {"memory.limit_in_bytes": 900, "memory.usage_in_bytes": 100})
     group(mount, "memory", {"memory.limit_in_bytes": 2**62, "memory.usage_in_bytes": 0})
-    assert min(memory._rooms(groups, mount)) == 800
+    assert min(rooms(groups, mount)) == 800
 
 
 def test_memory_without_control_groups_is_that_of_the_machine(tmp_path):
-    assert list(memory._rooms(tmp_path / "absent", tmp_path)) == []
-    assert 0 < available() <= memory.psutil.virtual_memory().total
+    assert list(rooms(tmp_path / "absent", tmp_path)) == []
+    assert 0 < available() <= psutil.virtual_memory().total
