@@ -92,10 +92,12 @@ class RunState:
         return regular or self.suspected or (self.returned is not None and self.returned.counts is not None)
 
     def seed(self, progress: int | None = None) -> int:
-        """The seed of a step, the present one unless given: of its number in the training, and of the roll-backs
-        before it."""
-        attempt = [self.responder.attempt] if self.responder.attempt else []
-        return derive(self.responder.started.seed, "train", self.progress if progress is None else progress, *attempt)
+        """The seed of a step, the present one unless given: of its number in the training, and of the roll-backs and
+        of the steps that did not count before it."""
+        place: list[int | str] = [self.progress if progress is None else progress]
+        place += [self.responder.attempt] if self.responder.attempt else []
+        place += ["repeated", self.repeated] if self.repeated else []
+        return derive(self.responder.started.seed, "train", *place)
 
     def append(self, record: StepRecord) -> None:
         """Log one finished step.

@@ -21,9 +21,11 @@ from components.health.records import read_records
 from components.health.responses import read_ledger
 from components.health.rulebook import DEFAULT_RULES, load_rules
 from components.learner.batch import Batch
+from components.rollout import Collector
 from components.stages import train as stage
 from components.training import assembly
 from components.training.credit import Credit
+from components.training.heldout import HeldOut
 from components.training.run import RunState
 from components.types import Completion, Prompt, Score
 from tests.benchmarks.health.faults.base import AroundLearner, AroundSchedule
@@ -354,13 +356,35 @@ def test_a_run_whose_schedule_was_replaced_resumes_to_the_same_bytes(tmp_path, m
     assert "redraw" in changes
 
 
+class Torn(Once):
+    def before(self, batch: Batch) -> Batch:
+        return replace(batch, advantages=-batch.advantages)
+
+
+@pytest.mark.parametrize("asynchrony", [None, {"max_staleness": 2}])
+def test_a_step_that_is_made_again_has_other_seeds(tmp_path, monkeypatch, asynchrony):
+    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+    seeds: dict[str, list[int]] = {"dev": [], "rollout": []}
+
+    def noted(name: str, own: type, method: str, place: int) -> None:
+        original = getattr(own, method)
+
+        def noting(*args: Any) -> Any:
+            seeds[name].append(args[place])
+            return original(*args)
+
+        monkeypatch.setattr(own, method, noting)
+
+    noted("dev", HeldOut, "sample", 1)
+    noted("rollout", Collector, "step", 3)
+    chosen = settings(rollout={"dynamic_sampling": None, "asynchrony": asynchrony}, train={"eval_every": 1})
+    state, _ = watched(tmp_path, chosen, wrap_learner=lambda learner: Torn(learner, 2))
+    assert (state.progress, state.repeated) == (5, 1)
+    assert [(len(found), len(set(found))) for found in seeds.values()] == [(6, 6)] * 2
+
+
 def test_a_batch_that_is_changed_on_its_way_to_the_learner_changes_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
-
-    class Torn(Once):
-        def before(self, batch: Batch) -> Batch:
-            return replace(batch, advantages=-batch.advantages)
-
     chosen = settings(rollout={"dynamic_sampling": None})
     state, records = watched(tmp_path, chosen, wrap_learner=lambda learner: Torn(learner, 2))
     assert [record.step for record in records if record.signals["batch_torn"]] == [2]
