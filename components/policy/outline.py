@@ -95,9 +95,10 @@ def is_hollow(model: nn.Module) -> bool:
 
 def filled(policy: Policy, weights: Mapping[str, Tensor]) -> Policy:
     """A policy of its own with the values of ``weights``, without gradients; ``policy`` is an `outline`."""
-    model = copy.deepcopy(policy.model).requires_grad_(False)
-    replaced(model, lambda name, old: weights[name].detach().to("cpu", old.dtype, copy=True))
-    return Policy(model.eval().to(own_device()), policy.tokenizer, policy.chat, policy.instruction)
+    shared, device = {id(parameter): parameter for parameter in policy.model.parameters()}, own_device()
+    model = copy.deepcopy(policy.model, shared)  # a copy of what is hollow would take memory
+    replaced(model, lambda name, old: weights[name].detach().to(device, old.dtype, copy=True))
+    return Policy(model.requires_grad_(False).eval().to(device), policy.tokenizer, policy.chat, policy.instruction)
 
 
 def replaced(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from components.errors import InputError
 from components.files import manifest
 from components.learner.gathered import Gathered
 from components.policy import Policy, load_policy, stored
+from components.policy.lazily import Lazily
 from components.policy.lora import adapted
 from components.policy.merging import Initial, names
 from components.policy.naming import Named
@@ -153,6 +155,28 @@ class TestAnOutline:
         assert all(torch.equal(own.weights()[name], weight) for name, weight in found.weights().items())
         ids = torch.tensor([own.encode_prompt("1+1=")])
         assert torch.equal(found.model(ids).logits, own.model(ids).logits)
+
+    def test_filled_tensor_by_tensor_takes_no_more_memory_than_its_weights(self, tmp_path):
+        own = policy()
+        own.save(tmp_path)
+        hollow, weights = outline(tmp_path, PolicySettings())
+
+        def storages() -> dict[int, int]:
+            found = (one.untyped_storage() for one in gc.get_objects() if isinstance(one, torch.nn.Parameter))
+            return {one.data_ptr(): one.nbytes() for one in found}
+
+        class Watched(Lazily):
+            names, most = own.weights().keys(), 0
+
+            def __getitem__(self, name: str) -> torch.Tensor:
+                self.most = max(self.most, sum(storages().values()) - before)
+                return weights[name]
+
+        before, watched = sum(storages().values()), Watched()
+        found = filled(hollow, watched)
+        assert watched.most < sum(weight.nbytes for weight in own.weights().values())
+        assert not any(p.requires_grad for p in found.model.parameters()) and is_hollow(hollow.model)
+        assert all(p.requires_grad for p in hollow.model.parameters())
 
     def test_reads_weights_in_the_policys_precision(self, tmp_path):
         policy().save(tmp_path)
