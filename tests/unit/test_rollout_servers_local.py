@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import http.server
 import json
 import stat
 import sys
+import threading
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from components.config.rollout import RolloutSettings
 from components.config.servers import SglangEngine, VllmEngine
 from components.processes.living import lives
 from components.processes.vllm_server import Adapter, command_line
+from components.rollout.servers import local
 from components.rollout.servers.client import ServerFault
 from components.rollout.servers.local import Started
 
@@ -76,6 +79,30 @@ def test_a_port_that_was_taken_meanwhile_is_tried_anew(tmp_path, monkeypatch):
         await tested.close()
 
     asyncio.run(run())
+
+
+def test_a_port_on_which_another_process_refuses_is_given_up_for_another(tmp_path, monkeypatch):
+    class Refusing(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(404)
+
+    refusing = http.server.HTTPServer(("127.0.0.1", 0), Refusing)
+    ports = [refusing.server_port, local.free_port()]
+    monkeypatch.setattr(local, "free_port", lambda: ports.pop(0))
+    threading.Thread(target=refusing.serve_forever, daemon=True).start()
+
+    async def run() -> None:
+        tested = origin(tmp_path, "import time; time.sleep(1)")
+        client = await tested.open()
+        assert not ports and tested.alive()
+        await client.aclose()
+        await tested.close()
+
+    try:
+        asyncio.run(run())
+    finally:
+        refusing.shutdown()
+        refusing.server_close()
 
 
 def test_a_server_that_ends_at_once_says_so_with_the_end_of_its_log(tmp_path):

@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from components.config.servers import ServerEngine, VllmEngine
+from components.errors import InputError
 from components.processes import Child, free_port, vllm_python
 from components.processes.vllm_server import Adapter, command_line, environment
 from components.rollout.servers.client import ServerClient, ServerFault
@@ -131,7 +132,7 @@ class Started(Origin):
             try:
                 await client.ready(GLANCE)
                 return client
-            except ServerFault as fault:
+            except (ServerFault, InputError) as fault:  # a 4xx: another process has the port
                 if time.monotonic() > give_up:
                     await client.aclose()
                     raise ServerFault(f"not up after {self._settings.start_timeout:g} s: {fault}") from fault
@@ -146,6 +147,7 @@ class Started(Origin):
         threads = os.environ.get("OMP_NUM_THREADS", "1")
         found = {
             "PYTHONPATH": os.pathsep.join(paths),
+            "VLLM_API_KEY": "",  # the run's requests bring no key
             **environment(self._settings, threads, gpu=torch.cuda.is_available()),
         }
         return found if self._device is None else {**found, "CUDA_VISIBLE_DEVICES": self._device}
