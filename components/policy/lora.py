@@ -101,7 +101,8 @@ class AdaptedPolicy(Policy):
     def write_adapter(self, learned: Mapping[str, Tensor], folder: Path) -> None:
         """Write an adapter with these values of `trainable` into a new folder, as `peft` reads one."""
         check_names(self.trainable(), learned)
-        folder.mkdir()
+        with os_errors("write", folder):
+            folder.mkdir()
         config = self.config.to_dict()  # type: ignore[no-untyped-call]
         config["target_modules"] = sorted(config["target_modules"])  # a set, whose order differs from run to run
         config["base_model_name_or_path"] = None  # a path of this machine

@@ -17,6 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from components.files import os_errors
 from components.policy.stored import SUFFIX, Stored, buckets, write_buckets
 from components.rollout.servers.background import gathered, in_a_thread
 from components.rollout.servers.client import Facts, ServerClient, ServerFault
@@ -39,7 +40,8 @@ class Transfer(ABC, Generic[B]):
 
     def write(self, weights: Mapping[str, Tensor], folder: Path) -> Iterator[Path]:
         """Write weights into a new folder; the files, each when it is whole."""
-        folder.mkdir(parents=True)
+        with os_errors("write", folder):
+            folder.mkdir(parents=True)
         yield from write_buckets(weights, folder, self._dtype)
 
     @abstractmethod
@@ -136,7 +138,8 @@ class AdapterTransfer(FileTransfer):
         self._write_adapter = write
 
     def write(self, weights: Mapping[str, Tensor], folder: Path) -> Iterator[Path]:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        with os_errors("write", folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
         self._write_adapter(weights, folder)
         yield from folder.glob(f"*{SUFFIX}")
 
