@@ -36,7 +36,7 @@ from flows.recording import recorded
 from flows.recording.lineage import note_starter
 from flows.recording.proposing import propose_run
 from flows.run.inputs import check_links
-from flows.run.parameters import AS_CONFIGURED, Config, Launcher, Limit, Recipe, recipe_file, settings_of
+from flows.run.parameters import AS_CONFIGURED, DEMO, Config, Launcher, Limit, Recipe, recipe_file, settings_of
 from flows.run.resumption import note_flow_run, refuse_with_resume, reopen, run_of_flow_run
 from flows.run.stages import StageResult, execute, reproduce
 from flows.run.workspace import Outcome, Workspace, locate
@@ -44,8 +44,6 @@ from flows.watching.artifacts import load_plots, publish, publish_estimate
 from flows.watching.execution import executing
 from flows.watching.tracking import tracked
 from flows.watching.watcher import watched
-
-DEMO = "configs/demo.yaml"
 
 
 @task(name="stage", task_run_name="{stage}", cache_policy=NO_CACHE)

@@ -21,7 +21,7 @@ from components.config.promotion import load_policy
 from components.errors import InputError
 from components.registry import Approval, Candidate, find, read_history
 from components.registry.appending import check_in_force
-from flows.governance.commands import SHORT, DecisionCommands
+from flows.governance.commands import SHORT, DecisionCommands, config_of
 from flows.governance.model_registry import register_champion
 from flows.governance.policies import check_recorded
 from flows.governance.registry import RegistryContext
@@ -59,7 +59,8 @@ def promote(digest: str, registry: str = DEFAULT) -> str:
         return completed_as(
             candidate.digest, DUPLICATE, f"flow run {other.name} asks about {candidate.digest[:SHORT]} already"
         )
-    context = RegistryContext(project, store, load_policy(project))
+    config = config_of(project, str(candidate.run.get("run", "")), registry)
+    context = RegistryContext(project, store, load_policy(project), config)
     check_recorded(project, context.policy)
     said, trouble = read_answer(context, candidate, so_far.answer)
     found = conclude(context, candidate, said)
@@ -71,9 +72,9 @@ def promote(digest: str, registry: str = DEFAULT) -> str:
         return completed_as(candidate.digest, found.state, found.words)
     check_in_force(read_history(context.store), context.policy)  # before anybody reads on
     if me.deployment_id is None:
-        policy = context.policy.settings
-        how = DecisionCommands(policy).approve(candidate.digest, doubtful=found.judgement.result == "inconclusive")
-        words = f"{approvals_needed(found.standing, policy.quorum('promote').signed)}: {how}"
+        lines = DecisionCommands.of(context)
+        how = lines.approve(candidate.digest, doubtful=found.judgement.result == "inconclusive")
+        words = f"{approvals_needed(found.standing, lines.policy.quorum('promote').signed)}: {how}"
         return completed_as(candidate.digest, "AwaitingApproval", words)
     request_approval(context, candidate, found.with_note(trouble), so_far, me)
     return candidate.digest

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from components.config.promotion import Action
+from components.config.registry import RegistrySettings
 from components.health.summaries import RunVerdict
 from components.pages import visible
 from components.report.canaries import CanaryRow, canary_check, canary_rows
@@ -86,7 +88,9 @@ def rollback(run: Run) -> Command:
 
 def _typed(run: Run, action: Action, command: str) -> str:
     key = " --key YOUR-KEY" if action in (run.signed or ()) else ""
-    return f'evenkeel {command} --by YOUR-NAME --reason "WHY"{key}'
+    place = run.config or ("" if run.settings.registry == RegistrySettings() else "YOUR-CONFIG")
+    config = f" --config {shlex.quote(place)}" if place else ""
+    return f'evenkeel {command} --by YOUR-NAME --reason "WHY"{key}{config}'
 
 
 def facts(run: Run, health: RunVerdict) -> list[Fact]:

@@ -23,6 +23,7 @@ def load_evidence(
     judgement: Part | None = None,
     required: Mapping[str, RequiredCanary] | None = None,
     signed: frozenset[Action] | None = None,
+    config: str | None = None,
     comparison: Part | None = None,
     champion: Part | None = None,
 ) -> Run:
@@ -37,6 +38,7 @@ def load_evidence(
         judgement: the gate's answer by the project's policy (`Judgement.to_dict`).
         required: `gate.canaries` of that policy; None where it is not known any more.
         signed: what the project's policy of now counts only with a signature.
+        config: the configuration to decide with, see `Run`.
         comparison: with the present champion, in any form that `components.report.comparison` reads.
         champion: see `champion_of`; None where there is, or was, none.
 
@@ -44,7 +46,7 @@ def load_evidence(
         InputError: the settings or an output cannot be read.
     """
     run = load_run(load(evidence.params), evidence, comparison=comparison, judgement=judgement, champion=champion)
-    known = replace(run, required=required, signed=signed)
+    known = replace(run, required=required, signed=signed, config=config)
     return known.with_origin(None if origin is None else dict(origin), decided)
 
 

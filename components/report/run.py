@@ -64,6 +64,8 @@ class Run:
     """The probe sets that this judgement requires; None: not known, or as the run's settings have it."""
     signed: frozenset[Action] | None = None
     """What the project's policy counts only with a signature; None: not known here."""
+    config: str | None = None
+    """The configuration that names the registry to decide in; None: the default one, or not known."""
     decided: Part | None = None
     """What came of it where that is known: a promotion record's ``outcome``, ``by``, ``reason``, ``at`` and ``number``,
     ``present``, whether it is the champion now, and ``problem``, why it cannot be shown to be approved, "" where it can

@@ -13,8 +13,9 @@ import typer
 from components.errors import EvenkeelError, of_machine
 from components.opening import check_working_folder
 from flows.display.output import OutputLost, PlainConsole, guarded_output
+from flows.run import parameters
 
-DEMO = Path("configs/demo.yaml")
+DEMO = Path(parameters.DEMO)
 HELP = (
     "Keeps GRPO post-training on an even keel: run, watch, judge, approve.\n\n"
     "Exit codes: 0 a candidate awaits approval, or the command succeeded; 2 the input or the machine is not as "

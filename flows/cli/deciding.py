@@ -124,7 +124,7 @@ def adopt_policy(
 
     context = _decision_context(config)
     found = adoption.adopt_policy(context, statements.StatementOptions(by, reason, key, days))
-    show_registry.show_adoption(console, found, DecisionCommands(context.policy.settings))
+    show_registry.show_adoption(console, found, DecisionCommands.of(context))
     if isinstance(found, NotApproved):
         raise typer.Exit(EXIT_NO_CANDIDATE)
 
@@ -132,7 +132,7 @@ def adopt_policy(
 def registry_context(config: Path) -> RegistryContext:
     """The project's registry, as a configuration names it, and the project's policy."""
     project = project_root(Path.cwd())
-    return RegistryContext(project, project_store(project, load(config)), load_policy(project))
+    return RegistryContext(project, project_store(project, load(config)), load_policy(project), str(config))
 
 
 def _decision_context(config: Path) -> RegistryContext:
@@ -154,6 +154,6 @@ def _show(context: RegistryContext, found: Decision) -> None:
     from flows.governance import show as show_registry
     from flows.governance.commands import DecisionCommands
 
-    show_registry.show_decision(console, found, DecisionCommands(context.policy.settings))
+    show_registry.show_decision(console, found, DecisionCommands.of(context))
     if found.superseded:
         raise typer.Exit(EXIT_NO_CANDIDATE)

@@ -68,7 +68,7 @@ def show(
     if as_json:
         print_json(found.to_dict())
     else:
-        show_registry.show_checkpoint(console, found, DecisionCommands(context.policy.settings))
+        show_registry.show_checkpoint(console, found, DecisionCommands.of(context))
         made = found.stands_on or found.decision
         if made and (problem := policies.problems(context, sound_history(context.store)).get(made.number)):
             said = f"record {made.number} cannot be shown to be approved: {problem}"

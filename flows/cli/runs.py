@@ -128,14 +128,14 @@ def print_outcome(workspace: Workspace, candidate: str | None, reason: str, as_j
         from flows.watching.runs import RunView
 
         print_json(status.to_dict(RunView(workspace.project, workspace.run_id)))
-    layout, request = workspace.layout, workspace.request
+    layout = workspace.layout
     summary.show_figures(console, layout)
     summary.show_recording(console, read_recording(workspace.root))
     if candidate is None:
         summary.show_refusal(console, reason, layout.report)
         raise typer.Exit(EXIT_NO_CANDIDATE)
     decided = decision_on(project_store(workspace.project, workspace.settings), candidate)
-    summary.show_candidate(console, candidate, layout.report, decided, Path(request.config or DEMO))
+    summary.show_candidate(console, workspace, candidate, decided)
 
 
 @app.command(name="audit-verifier")

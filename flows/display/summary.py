@@ -17,7 +17,9 @@ from components.layout import Layout
 from components.printing import message, printable
 from components.registry import PromotionRecord
 from flows.display.output import field, plain_table
+from flows.governance.commands import approval_of_run
 from flows.recording import RecordingResult
+from flows.run.workspace import Workspace
 
 HEADS = {"sft": "SFT", "champion": "champion"}
 """What the trained policy may be compared with, by its key in the evaluation."""
@@ -60,20 +62,23 @@ def show_audit(console: Console, layout: Layout) -> None:
         console.print(field(f"  - {line}"), soft_wrap=True)
 
 
-def show_candidate(console: Console, digest: str, report: Path, decided: PromotionRecord | None, config: Path) -> None:
+def show_candidate(console: Console, workspace: Workspace, digest: str, decided: PromotionRecord | None) -> None:
     """The candidate and the one command that approves it, or what was decided about it before."""
+    report = workspace.layout.report
     state = decided.says if decided else "awaiting approval"
     lines = [f"report     {report}", f"candidate  sha256:{digest}", f"state      {state}"]
     if decided is None:
-        lines.append(f"approve    {_program()} approve {digest[:12]} --by YOUR-NAME --config {config}")
+        lines.append(f"approve    {_here(approval_of_run(workspace.project, workspace.run_id, digest))}")
     for line in lines:
         console.print(field(line), soft_wrap=True)
 
 
-def _program() -> str:
-    """`evenkeel` by its place below the present folder, runnable without an activated environment."""
+def _here(command: str) -> str:
+    """The same by the program's place below the present folder, runnable without an activated environment."""
     program = Path(sys.executable).with_name("evenkeel")
-    return str(program.relative_to(Path.cwd())) if program.is_relative_to(Path.cwd()) else "evenkeel"
+    if not program.is_relative_to(Path.cwd()):
+        return command
+    return f"{program.relative_to(Path.cwd())}{command.removeprefix('evenkeel')}"
 
 
 def show_recording(console: Console, kept: RecordingResult | None) -> None:

@@ -14,15 +14,18 @@ from components.registry.candidates import read_candidate
 from components.registry.promotion import final
 from components.registry.records import PREFIX as RECORDS
 from components.types import Judgement
+from flows.run.parameters import DEMO
 
 
 @dataclass(frozen=True)
 class RegistryContext:
-    """What a decision needs: the project's folder, its store and its policy."""
+    """What a decision needs: the project's folder, its store and its policy. ``config`` names the configuration of the
+    store, for commands that are printed."""
 
     project: Path
     store: Store
     policy: Policy
+    config: str = DEMO
 
 
 def project_store(project: Path, settings: Settings) -> Store:

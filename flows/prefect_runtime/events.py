@@ -44,15 +44,15 @@ def announce(workspace: Workspace, outcome: Outcome) -> None:
         )
 
 
-def waiting(digest: str, run_id: str, needed: str) -> None:
+def waiting(digest: str, run_id: str, needed: str, decide: str) -> None:
     """Emit that a person has to decide. Call it inside a flow run, which the event then names.
 
     Args:
         needed: the approvals that are needed, as text.
+        decide: the command that approves it at a terminal.
     """
-    emit_event(
-        WAITING, resource=_candidate(digest, run_id), payload={"run": run_id, "digest": digest, "needed": needed}
-    )
+    payload = {"run": run_id, "digest": digest, "needed": needed, "decide": decide}
+    emit_event(WAITING, resource=_candidate(digest, run_id), payload=payload)
 
 
 def suspended(flow_run: UUID) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from components.config.promotion import PromotionPolicy
 from components.health.summaries.markdown import plain
 from components.registry import Candidate, Standing
 from components.types import GateCheck, Judgement
@@ -27,7 +26,7 @@ def request_page(
     candidate: Candidate,
     judgement: Judgement,
     standing: Standing,
-    policy: PromotionPolicy,
+    lines: DecisionCommands,
     *,
     champion: str,
     pages: dict[str, str],
@@ -40,6 +39,7 @@ def request_page(
         pages: title -> address of the pages that belong to the evidence.
         note: why the request is repeated.
     """
+    policy = lines.policy
     signed = policy.quorum("promote").signed
     parts = [
         *([f"> {plain(note)}"] if note else []),
@@ -48,7 +48,7 @@ def request_page(
         " | ".join(f"[{title}]({address})" for title, address in pages.items()),
         "\n".join(_approvals(standing, signed)),
         *checks_list(judgement.checks),
-        "\n".join(_how(candidate, policy, judgement.result == "inconclusive")),
+        "\n".join(_how(candidate, lines, signed, judgement.result == "inconclusive")),
         _scope(candidate, judgement, policy.valid_days),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -94,8 +94,7 @@ def _approvals(standing: Standing, signed: bool) -> Iterator[str]:
         yield f"- the one by {plain(said.by)} ({said.at}) does not count: {plain(why)}"
 
 
-def _how(candidate: Candidate, policy: PromotionPolicy, doubtful: bool) -> Iterator[str]:
-    lines, signed = DecisionCommands(policy), policy.quorum("promote").signed
+def _how(candidate: Candidate, lines: DecisionCommands, signed: bool, doubtful: bool) -> Iterator[str]:
     yield "### How to decide"
     yield ""
     if signed:

@@ -18,6 +18,7 @@ from flows.governance.checkpoint import CheckpointView
 from flows.governance.comparison import comparison_key
 from flows.governance.policies import known_policies, problems
 from flows.governance.registry import RegistryContext, judge
+from flows.run.parameters import DEMO
 
 if TYPE_CHECKING:
     from components.report import Run
@@ -101,6 +102,7 @@ def _run(
         judgement=gate,
         required=_required(context, policy),
         signed=frozenset(action for action in get_args(Action) if context.policy.settings.quorum(action).signed),
+        config=None if context.config == DEMO else context.config,
         comparison=None if reference is None else _comparison(context.store, candidate, reference),
         champion=found,
     )

@@ -9,7 +9,7 @@ from prefect.exceptions import Pause
 
 from components.errors import CorrectableError, InputError
 from components.registry import Candidate, Store, champion
-from flows.governance.commands import SHORT
+from flows.governance.commands import SHORT, DecisionCommands
 from flows.governance.registry import RegistryContext
 from flows.prefect_runtime import events
 from flows.promoting.evidence import approvals_needed, request_page
@@ -31,13 +31,13 @@ def request_approval(
     Raises:
         InputError: Prefect let the run go on at once, as if this had been answered.
     """
-    settings, present = context.policy.settings, champion(context.store)
-    signed = settings.quorum("promote").signed
+    lines, present = DecisionCommands.of(context), champion(context.store)
+    signed, doubtful = lines.policy.quorum("promote").signed, found.judgement.result == "inconclusive"
     text = request_page(
         candidate,
         found.judgement,
         found.standing,
-        settings,
+        lines,
         champion=f"{present.digest[:SHORT]} (record {present.record})" if present else "none yet",
         pages=pages(context.project, context.store, candidate.evidence, _report(context, candidate, found)),
         note=found.note,
@@ -55,11 +55,12 @@ def request_approval(
     )
     store_request(context.store, request)
     create_markdown_artifact(text, key=ARTIFACT, description=f"Candidate {candidate.digest[:SHORT]}")
-    if _is_news(context.store, request, so_far):
-        events.waiting(candidate.digest, str(candidate.run.get("run")), approvals_needed(found.standing, signed))
     wanted = approvals_needed(found.standing, signed)
+    if _is_news(context.store, request, so_far):
+        decide = lines.approve(candidate.digest, doubtful=doubtful)
+        events.waiting(candidate.digest, str(candidate.run.get("run")), wanted, decide)
     get_run_logger().info("%s: %s; Resume shows the evidence and asks", candidate.digest[:SHORT], wanted)
-    kind = form(signed, found.judgement.result == "inconclusive", text)
+    kind = form(signed, doubtful, text)
     try:
         suspend_flow_run(wait_for_input=kind, key=request.key(so_far.asked + 1), timeout=None)
     except Pause:

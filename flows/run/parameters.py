@@ -16,6 +16,8 @@ from pydantic import Field
 from components.config.shipped import INSTALLED, PREFIX, PROJECT_CONFIGS, SHIPPED
 from components.errors import InputError
 
+DEMO = "configs/demo.yaml"
+"""What commands and forms take where no configuration is named."""
 AS_CONFIGURED = "as configured"
 RECIPES = PROJECT_CONFIGS / "recipes"
 KINDS = {".jsonl": "jsonl", ".json": "jsonl", ".parquet": "parquet"}

@@ -65,7 +65,7 @@ MESSAGES = {
         "evenkeel.candidate.*",
         "the checkpoint {{ event.payload.digest|truncate(12, true, '') }} of {{ event.payload.run }} awaits approval: "
         f"{{{{ event.payload.needed }}}}\nread the evidence, then Resume: {LINK}\n"
-        "or at a terminal: evenkeel approve {{ event.payload.digest|truncate(12, true, '') }} --by YOUR-NAME",
+        "or at a terminal: {{ event.payload.decide }}",
     ),
     "failed": Message(
         {f"prefect.flow-run.{state}" for state in FAILED},

@@ -15,7 +15,7 @@ from components.errors import EvenkeelError
 from components.registry import Candidate, Store, approvals_of, candidates, decided, read_history
 from components.words import plural
 from flows.display.output import field, plain_table
-from flows.governance.commands import SHORT, DecisionCommands
+from flows.governance.commands import SHORT, DecisionCommands, config_of
 from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
 from flows.promoting.registries import DEFAULT, name_of, named_store
 from flows.promoting.waiting_runs import Run, server_url
@@ -60,7 +60,7 @@ def find_waiting(project: Path, found: Sequence[RunView]) -> Found:
             for candidate in _undecided(store):
                 asks = next((one for one in reversed(asking) if one.about(candidate.digest, registry)), None)
                 proposer = proposers.get(candidate.digest)
-                waiting[candidate.digest] = _waiting(project, store, candidate, proposer, asks)
+                waiting[candidate.digest] = _waiting(project, store, registry, candidate, proposer, asks)
         except (EvenkeelError, OSError) as error:
             problems.append(f"the candidates in the registry {registry} are not known: {error}")
     return Found(sorted(waiting.values(), key=lambda one: (one.since, one.candidate)), problems)
@@ -82,20 +82,24 @@ def _undecided(store: Store) -> Iterator[Candidate]:
     return (one for one in candidates(store) if decided(history, one, history.base) is None)
 
 
-def _waiting(project: Path, store: Store, candidate: Candidate, run: RunView | None, asks: Run | None) -> Waiting:
+def _waiting(
+    project: Path, store: Store, registry: str, candidate: Candidate, run: RunView | None, asks: Run | None
+) -> Waiting:
     policy = load_policy(project).settings
     quorum = policy.quorum("promote")
     said = [one.statement for one in approvals_of(store, candidate.digest)]
     given = len({one.by for one in said if (one.action, one.evidence) == ("promote", candidate.evidence)})
     needed = plural(quorum.approvals, "signed approval" if quorum.signed else "approval")
     ended = run.execution.ended if run and run.execution else None
+    run_id = run.run_id if run else str(candidate.run.get("run", ""))
+    lines = DecisionCommands(policy, config_of(project, run_id, registry))
     return Waiting(
         candidate=candidate.digest,
-        run=run.run_id if run else str(candidate.run.get("run", "")),
+        run=run_id,
         since=asks.since.isoformat(timespec="seconds") if asks else ended or "",
         waits_for=f"{needed}, {given} given" if given else needed,
         suspended=f"{(server_url(project) or '').removesuffix('/api')}/runs/flow-run/{asks.id}" if asks else "",
-        decide=DecisionCommands(policy).approve(candidate.digest, doubtful=candidate.gate["result"] == "inconclusive"),
+        decide=lines.approve(candidate.digest, doubtful=candidate.gate["result"] == "inconclusive"),
     )
 
 

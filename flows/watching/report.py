@@ -15,6 +15,7 @@ from components.health.summaries.markdown import plain
 from components.layout import Layout
 from flows.display.output import markdown_table
 from flows.display.summary import HEADS, compared
+from flows.governance.commands import approval_of_run
 from flows.run.workspace import Workspace
 from flows.serving.pages import addresses
 
@@ -26,7 +27,7 @@ def markdown(workspace: Workspace, candidate: str | None, reason: str = "") -> s
     """The text; parts of which the run left nothing are left out."""
     layout = workspace.layout
     parts = [
-        *_answer(workspace.run_id, candidate, reason),
+        *_answer(workspace, candidate, reason),
         *_health(layout),
         *_links(workspace),
         *_evaluation(layout),
@@ -36,13 +37,14 @@ def markdown(workspace: Workspace, candidate: str | None, reason: str = "") -> s
     return "\n\n".join(parts) + "\n"
 
 
-def _answer(run_id: str, candidate: str | None, reason: str) -> Iterator[str]:
+def _answer(workspace: Workspace, candidate: str | None, reason: str) -> Iterator[str]:
+    run_id = workspace.run_id
     if candidate is None:
         yield f"# {run_id}: no candidate"
         yield "\n".join(f"> {plain(line)}  " for line in reason.splitlines()) or "> no reason was given"
         return
     yield f"# {run_id}: a candidate"
-    yield f"Checkpoint `sha256:{candidate}`. To decide: `evenkeel approve {candidate[:12]} --by YOUR-NAME`."
+    yield f"Checkpoint `sha256:{candidate}`. To decide: `{approval_of_run(workspace.project, run_id, candidate)}`."
 
 
 def _health(layout: Layout) -> Iterator[str]:

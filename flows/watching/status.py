@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from components.errors import InputError
 from components.layout import Layout
 from components.printing import message
 from components.working import clock
@@ -19,6 +20,7 @@ from flows.display.board import StageView
 from flows.display.console import STYLES as STAGE_STYLES
 from flows.display.output import field, plain_table
 from flows.display.plan import differences
+from flows.governance.commands import approval_of_run
 from flows.watching.runs import RunView
 
 STYLES = {
@@ -170,7 +172,7 @@ def advice(run: RunView) -> str:
         case "running":
             return f"watch it: evenkeel logs -f {run.run_id}; stop it: evenkeel cancel {run.run_id}"
         case "candidate" if execution is not None and execution.candidate:
-            return f"read the report, then: evenkeel approve {execution.candidate[:12]} --by YOUR-NAME"
+            return _approval(run, execution.candidate)
         case "stopped" | "dead" | "unknown":
             return f"go on where it stopped: {again}"
         case "failed":
@@ -179,3 +181,10 @@ def advice(run: RunView) -> str:
         case "refused":
             return "read the report and the reason; other settings make another run"
     return "nothing: it is over"
+
+
+def _approval(run: RunView, digest: str) -> str:
+    try:
+        return f"read the report, then: {approval_of_run(run.project, run.run_id, digest)}"
+    except InputError as error:  # of the policy or the gate's result: the rest can be shown
+        return f"read the report; the command that approves it is not known: {error.what}"

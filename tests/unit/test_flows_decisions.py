@@ -248,7 +248,7 @@ def test_the_approval_of_a_roll_back_is_renewed_too_and_a_command_typed_twice_is
     first = crowned(terminal, 0.0)
     crowned(terminal, 1.0, first)
     for days in ("1", "1", "7"):
-        terminal.type("rollback", "--by", "ada", "--reason", "users complain", "--expires-days", days)
+        terminal.type("rollback", "--by", "ada", "--reason", "users complain", "--expires-days", days, code=3)
     assert [one.statement.action for one in approvals_of(terminal.store, first)].count("rollback") == 2
 
 

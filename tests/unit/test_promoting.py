@@ -19,6 +19,7 @@ from prefect._internal.pydantic.v2_schema import create_v2_schema
 from prefect.client.schemas.objects import StateType
 from prefect.exceptions import Pause
 from prefect.utilities.schema_tools.validation import validate
+from test_watching_runs import ran
 
 from components.config import Settings
 from components.config.promotion import FILE, PromotionPolicy, QuorumSettings, load_policy
@@ -31,6 +32,7 @@ from components.registry.approvals import Approval, approvals_of, state
 from components.registry.keys import new_key, public_text
 from components.types import Judgement
 from flows.cleaning import approval_requests
+from flows.governance.commands import DecisionCommands, config_of
 from flows.governance.registry import RegistryContext
 from flows.governance.signers import signing_key
 from flows.host.git import git
@@ -42,10 +44,12 @@ from flows.promoting.evidence import approvals_needed, outcome_page, request_pag
 from flows.promoting.form import Decision, SignedDecision, filled, form
 from flows.promoting.outcome import Concluded, Undecided, conclude
 from flows.promoting.pages import pages
-from flows.promoting.registries import name_of, named_store
+from flows.promoting.registries import DEFAULT, name_of, named_store
 from flows.promoting.request import KEY, Request, load_request, store_request
 from flows.promoting.rounds import Rounds, rounds
 from flows.promoting.waiting_runs import Run
+from flows.run.workspace import UNKNOWN_REQUEST, RunRequest
+from flows.serving.automations import MESSAGES
 from tests.code_graph import ROOT
 from tests.proposals import commit
 from tests.served.asking import make_candidate
@@ -303,8 +307,9 @@ def test_a_person_sees_what_is_open_first_and_no_text_is_taken_for_markup(contex
     found = conclude(context, candidate)
     assert isinstance(found, Undecided)
     address = pages(context.project, context.store, candidate.evidence)
-    policy = context.policy.settings
-    said = request_page(candidate, found.judgement, found.standing, policy, champion="none yet", pages=address, note="")
+    said = request_page(
+        candidate, found.judgement, found.standing, DecisionCommands.of(context), champion="none yet", pages=address
+    )
     assert "**The gate leaves it to you**: " in said
     assert said.index("### Left to you\n\n- **triage**") < said.index("### Passed\n\n- **")
     assert "know" in said
@@ -320,9 +325,30 @@ def test_each_command_that_is_shown_takes_a_key_where_the_policy_asks_for_a_sign
     found = conclude(context, candidate)
     assert isinstance(found, Undecided)
     policy = context.policy.settings.model_copy(update={"rollback": QuorumSettings(signed=True)})
-    said = request_page(candidate, found.judgement, found.standing, policy, champion="none yet", pages={})
-    assert "`evenkeel rollback --by YOUR-NAME --reason WHY --key YOUR-KEY`" in said
-    assert f"`evenkeel approve {candidate.digest[:12]} --by YOUR-NAME`" in said
+    lines = DecisionCommands(policy, "configs/my run.yaml")
+    said = request_page(candidate, found.judgement, found.standing, lines, champion="none yet", pages={})
+    config = "--config 'configs/my run.yaml'"
+    assert f"`evenkeel rollback --by YOUR-NAME --reason WHY --key YOUR-KEY {config}`" in said
+    assert f"`evenkeel approve {candidate.digest[:12]} --by YOUR-NAME {config}`" in said
+
+
+@pytest.mark.parametrize(
+    ("request_", "registry", "named"),
+    [
+        (RunRequest("configs/demo.yaml"), DEFAULT, "configs/demo.yaml"),
+        (RunRequest("configs/mine.yaml", ("train.steps=3",)), "other", "configs/mine.yaml"),
+        (RunRequest("configs/demo.yaml", ("registry.path=other",)), "other", "runs/demo-1/params.yaml"),
+        (UNKNOWN_REQUEST, DEFAULT, "runs/demo-1/params.yaml"),
+        (None, DEFAULT, "configs/demo.yaml"),
+        (None, "other", "YOUR-CONFIG"),
+    ],
+)
+def test_a_command_names_the_configuration_of_the_registry(
+    tmp_path: Path, request_: RunRequest | None, registry: str, named: str
+) -> None:
+    if request_ is not None:
+        ran(tmp_path, "demo-1", request=request_)
+    assert config_of(tmp_path, "demo-1", registry) == named
 
 
 # What was said before
@@ -385,6 +411,11 @@ def test_people_are_notified_once_and_the_server_after_every_suspension(
     monkeypatch: pytest.MonkeyPatch, context: RegistryContext
 ) -> None:
     emitted: list[str] = []
+    sent: list[dict[str, Any]] = []
+
+    def emit(event: str, resource: Any, payload: Any = None) -> None:
+        emitted.append(event)
+        sent.append(payload)
 
     def suspend(**asked: Any) -> None:
         assert asked["timeout"] is None
@@ -392,13 +423,14 @@ def test_people_are_notified_once_and_the_server_after_every_suspension(
         raise Pause
 
     keys: list[str] = []
-    monkeypatch.setattr(events, "emit_event", lambda event, resource, payload=None: emitted.append(event))
+    monkeypatch.setattr(events, "emit_event", emit)
     monkeypatch.setattr(suspension, "suspend_flow_run", suspend)
     monkeypatch.setattr(suspension, "create_markdown_artifact", lambda *_, **__: None)
     monkeypatch.setattr(suspension, "get_run_logger", logging.getLogger)
     monkeypatch.setattr(suspension, "pages", lambda *_: {})
+    context = replace(context, config="configs/mine.yaml")
     candidate = find(context.store, record(context, 0.1))
-    judgement = Judgement("pass", (), context.policy.sha256, candidate.evidence, 0)
+    judgement = Judgement("inconclusive", (), context.policy.sha256, candidate.evidence, 0)
     found = Undecided(
         judgement, Standing(question(candidate, judgement, context.policy, identify(context.store)), 1, (), ())
     )
@@ -406,6 +438,8 @@ def test_people_are_notified_once_and_the_server_after_every_suspension(
     with pytest.raises(Pause):
         suspension.request_approval(context, candidate, found, Rounds(0, None, None), me)  # type: ignore[arg-type]
     assert emitted == ["checkpoint.waiting", "evenkeel.flow-run.suspended"]
+    command = f"evenkeel approve {candidate.digest[:12]} --by YOUR-NAME --reason WHY --config configs/mine.yaml"
+    assert sent[0]["decide"] == command and "event.payload.decide" in MESSAGES["approval needed"].text
 
     asked = KEY.fullmatch(keys[0])
     assert asked is not None

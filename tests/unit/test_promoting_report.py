@@ -42,7 +42,9 @@ def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def context(tmp_path: Path) -> Any:
     policy = SimpleNamespace(sha256=POLICY.policy_sha256, settings=PromotionPolicy())
-    return SimpleNamespace(store=DirectoryStore(tmp_path / "registry"), project=tmp_path, policy=policy)
+    return SimpleNamespace(
+        store=DirectoryStore(tmp_path / "registry"), project=tmp_path, policy=policy, config="configs/demo.yaml"
+    )
 
 
 def propose(context: Any, digest: str, *overrides: str) -> Candidate:

@@ -11,6 +11,7 @@ import report_fixture as fixture
 
 from components.config.canaries import CanarySettings, RequiredCanary
 from components.config.judgement import HealthSettings
+from components.config.registry import RegistrySettings
 from components.files import write_json
 from components.gate.checks import CHECKS
 from components.report import Run, load_run, render
@@ -53,6 +54,13 @@ def test_it_asks_one_question_and_says_the_exact_commands(healthy: Run) -> None:
         f'evenkeel reject {D12} --by YOUR-NAME --reason "WHY"',
     ]
     assert rollback(healthy).line == 'evenkeel rollback --by YOUR-NAME --reason "WHY"'
+
+
+def test_the_commands_name_the_configuration_of_another_registry(healthy: Run) -> None:
+    assert rollback(replace(healthy, config="my run.yaml")).line.endswith("--config 'my run.yaml'")
+    bucket = RegistrySettings(kind="s3", bucket="team")
+    elsewhere = replace(healthy, settings=healthy.settings.model_copy(update={"registry": bucket}))
+    assert rollback(elsewhere).line.endswith("--config YOUR-CONFIG")
 
 
 def test_three_to_five_facts_with_intervals_say_what_is_known(healthy: Run) -> None:

@@ -14,15 +14,25 @@ from components.files import read_json, write_json, write_text
 from components.layout import Layout
 from flows.run.workspace import Workspace
 from flows.serving.pages import PAGES_VARIABLE
+from flows.watching import report
 from flows.watching.report import links, markdown
 from tests.unit import report_fixture
 
 DIGEST = "3f9a0c17b2d4" + "e" * 52
+LINE = f"evenkeel approve {DIGEST[:12]} --by YOUR-NAME --key YOUR-KEY"
 
 
 def workspace(layout: Layout) -> Workspace:
     settings = report_fixture.settings()
-    return cast(Workspace, SimpleNamespace(root=layout.root, run_id="demo-1", layout=layout, settings=settings))
+    return cast(
+        Workspace,
+        SimpleNamespace(project=layout.root, root=layout.root, run_id="demo-1", layout=layout, settings=settings),
+    )
+
+
+@pytest.fixture(autouse=True)
+def command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "approval_of_run", lambda *_: LINE)
 
 
 def test_a_candidate_is_shown_with_figures_checks_and_plots(tmp_path: Path) -> None:
@@ -30,7 +40,7 @@ def test_a_candidate_is_shown_with_figures_checks_and_plots(tmp_path: Path) -> N
     write_text(layout.verdict, "# Health of run demo\n\n**Warned: 60 steps.**\n")
     text = markdown(workspace(layout), DIGEST)
     assert text.startswith("# demo-1: a candidate\n")
-    assert f"evenkeel approve {DIGEST[:12]}" in text
+    assert f"To decide: `{LINE}`." in text
     assert "**Warned: 60 steps.**" in text
     assert re.search(r"\| pass@1 \| [\d.]+% \| [\d.]+% \| \+[\d.]+ points \(95% interval", text)
     assert "| training health | pass | 1 warning, nothing stopped the run |" in text

@@ -22,9 +22,13 @@ import pytest
 from rich.console import Console
 
 from components.config import dump, load
+from components.config.promotion import PromotionPolicy, QuorumSettings
 from components.errors import InputError
-from components.files import append_line, write_text
+from components.files import append_line, write_json, write_text
 from components.processes import free_port
+from flows.display.summary import show_candidate
+from flows.governance import commands
+from flows.run.workspace import RunRequest
 from flows.watching import cancel as cancelling
 from flows.watching import logs, runs
 from flows.watching.cancel import cancel
@@ -85,7 +89,7 @@ def printed(show: Any, *arguments: Any, width: int = 120) -> str:
     ("changes", "state", "next_step"),
     [
         (LIVE, "running", "evenkeel logs -f demo-1; stop it: evenkeel cancel demo-1"),
-        ({}, "candidate", "evenkeel approve d1e5d1e5d1e5"),
+        ({}, "candidate", "read the report"),
         ({"state": "refused", "candidate": None, "reason": "triage refused"}, "refused", "read the report"),
         ({"state": "failed", "candidate": None}, "failed", "see why: evenkeel logs demo-1 sft"),
         ({"state": "stopped", "candidate": None}, "stopped", "evenkeel run --resume demo-1"),
@@ -101,6 +105,19 @@ def test_every_state_has_a_word_and_a_next_step(
     assert run.state == state
     assert next_step in advice(run)
     assert state in printed(show_runs, [run])
+
+
+def test_the_line_that_approves_a_candidate_can_be_run_as_it_is(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = ran(project, "demo-1", request=RunRequest("configs/mine.yaml"))
+    assert "is not known" in advice(run), "there is neither policy nor gate"
+    write_json(run.layout.gate, {"result": "inconclusive", "checks": []})
+    signed = PromotionPolicy.model_construct(promote=QuorumSettings(signed=True))
+    monkeypatch.setattr(commands, "load_policy", lambda _: SimpleNamespace(settings=signed))
+    line = "evenkeel approve d1e5d1e5d1e5 --by YOUR-NAME --reason WHY --key YOUR-KEY --config configs/mine.yaml"
+    assert advice(run).endswith(line)
+    monkeypatch.chdir(project)
+    place = SimpleNamespace(project=project, run_id="demo-1", layout=run.layout)
+    assert line in " ".join(printed(show_candidate, place, "d1e5" * 16, None, width=300).split())
 
 
 @pytest.mark.parametrize(
