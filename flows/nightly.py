@@ -64,7 +64,7 @@ def nightly(
         start: The configuration's own start, or the champion without another supervised stage.
         launcher: Where the training stage runs.
         overrides: Any other settings, each as section.name=value; `evenkeel params` prints all there are.
-        max_hours: The run is stopped when it has worked this long, retries included; it can be continued. 0: no limit.
+        max_hours: Hours of work, retries included, that stop the run; it can be continued. 0: as configured.
         max_gpu_hours: The same, times the GPUs that it works with.
         commit: The recorded code to run; the present working tree when empty.
         fresh: Start over and execute every stage, ignoring the cache.

@@ -26,14 +26,16 @@ def interval(low: float, high: float) -> str:
 
 
 def line(workspace: Workspace, found: Estimate) -> str:
-    """How long it will take, in one sentence, with a warning where a rough guess exceeds the budget."""
+    """How long it will take, in one sentence, and whether the budget is exceeded: as is known, or by a rough guess."""
     bases = Counter(stage.basis for stage in found.stages)
     if bases["unchanged"] == len(found.stages):
         return "estimate   nothing to do: every stage is unchanged"
     gpu = f", {found.gpu_hours:.2g} GPU-hours" if found.gpu_hours else ""
     known = ", ".join(f"{count} {basis}" for basis, count in bases.items())
     said = f"estimate   {duration(found.seconds)} ({interval(found.low, found.high)}){gpu}; stages: {known}"
-    if over := exceeded(workspace, found):
+    if known_over := exceeded(workspace, found.without_guesses()):
+        said += f"\nestimate   exceeds the budget: {known_over}; a run is refused until the budget is raised"
+    elif over := exceeded(workspace, found):
         said += f"\nestimate   may exceed the budget, by a rough guess: {over}; the run is stopped when it does"
     return said
 

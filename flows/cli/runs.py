@@ -66,7 +66,10 @@ def run(
             check_run(wanted_settings, wanted(wanted_settings))  # before its inputs are digested, which takes a while
             workspace = locate(project, config, overrides or (), recipe=recipe_file(recipe))
     if dry_run:
-        print_json(plan.to_dict(workspace)) if as_json else plan.show_plan(console, workspace)
+        if as_json:
+            print_json(plan.to_dict(workspace, fresh=fresh))
+        else:
+            plan.show_plan(console, workspace, fresh=fresh)
         return
     record = read_record(workspace.root) if resume else None
     if record and record.finished and complete(workspace, record):

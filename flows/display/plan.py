@@ -16,7 +16,7 @@ from components.config import Settings
 from components.errors import InputError
 from components.stages import wanted
 from flows.budget.display import line, table
-from flows.budget.estimate import Estimate, estimate
+from flows.budget.estimate import Estimate, estimate, exceeded
 from flows.display.output import field
 from flows.run.stages import environment
 from flows.run.workspace import Workspace
@@ -24,31 +24,33 @@ from flows.run.workspace import Workspace
 Leaf = tuple[str, Any]
 
 
-def show_plan(console: Console, workspace: Workspace) -> None:
-    """Print the plan. Nothing is executed and no workspace is made."""
+def show_plan(console: Console, workspace: Workspace, *, fresh: bool = False) -> None:
+    """Print the plan, with ``fresh`` that of a run that starts over. Nothing is executed and no workspace is made."""
+    begun = "  (new)" if not workspace.root.exists() else "  (made again)" if fresh else ""
     facts = Table.grid(padding=(0, 2))
     facts.add_row("run", field(workspace.run_id))
-    facts.add_row("workspace", field(f"{workspace.root}{'' if workspace.root.exists() else '  (new)'}"))
+    facts.add_row("workspace", field(f"{workspace.root}{begun}"))
     origin = "HEAD" if workspace.snapshot.clean else "a snapshot of the working tree"
     facts.add_row("commit", f"{workspace.snapshot.commit[:12]}  ({origin})")
     console.print(facts, highlight=False)
-    found, states = _planned(workspace)
+    found, states = _planned(workspace, fresh)
     console.print(table(found, states))
     console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
     for key, value in differences(workspace.settings):
         console.print(field(f"  {key} = {json.dumps(value)}"))
 
 
-def _planned(workspace: Workspace) -> tuple[Estimate, dict[str, str]]:
+def _planned(workspace: Workspace, fresh: bool) -> tuple[Estimate, dict[str, str]]:
     """The estimate of what is left to do, and what would be done with each stage."""
-    found = estimate(workspace)
-    states = planned_states(workspace, found)
+    found = estimate(workspace, fresh=fresh)
+    states = planned_states(workspace, found, fresh=fresh)
     return found.without([stage for stage, state in states.items() if state == "up to date"]), states
 
 
-def to_dict(workspace: Workspace) -> dict[str, Any]:
-    """The plan as JSON values. ``stages`` are those with something to do; seconds are estimates."""
-    found, states = _planned(workspace)
+def to_dict(workspace: Workspace, *, fresh: bool = False) -> dict[str, Any]:
+    """The plan as JSON values. ``stages`` are those with something to do; seconds are estimates.
+    ``refused`` says which limits of the budget are known to be exceeded, "" for none."""
+    found, states = _planned(workspace, fresh)
     return {
         "run": workspace.run_id,
         "workspace": str(workspace.root),
@@ -60,16 +62,18 @@ def to_dict(workspace: Workspace) -> dict[str, Any]:
         "low": found.low,
         "high": found.high,
         "gpu_hours": found.gpu_hours,
+        "refused": exceeded(workspace, found.without_guesses()),
         "settings": dict(differences(workspace.settings)),
     }
 
 
-def planned_states(workspace: Workspace, found: Estimate) -> dict[str, str]:
-    """Stage -> what a run would do with it now."""
+def planned_states(workspace: Workspace, found: Estimate, *, fresh: bool = False) -> dict[str, str]:
+    """Stage -> what a run would do with it now; one that starts over executes all."""
     stages = wanted(workspace.settings)
     cached = {stage.stage for stage in found.stages if stage.basis == "unchanged"}
-    if not workspace.root.exists():
-        return {stage: "cached" if stage in cached else "executed" for stage in stages}
+    executed = {stage: "cached" if stage in cached else "executed" for stage in stages}
+    if fresh or not workspace.root.exists():
+        return executed
     done = subprocess.run(
         [sys.executable, "-m", "dvc", "status", "--json"],
         cwd=workspace.root,
@@ -81,7 +85,6 @@ def planned_states(workspace: Workspace, found: Estimate) -> dict[str, str]:
     if done.returncode:
         raise InputError(f"dvc status: {done.stderr.strip()}", where=workspace.root, how="`--fresh` creates it again")
     changed = json.loads(done.stdout)
-    executed = {stage: "cached" if stage in cached else "executed" for stage in stages}
     return {stage: executed[stage] if stage in changed else "up to date" for stage in stages}
 
 

@@ -9,7 +9,7 @@ OUTPUTS: dict[str, str] = {
     "`waits_for`, `suspended`, `decide`); a candidate of no run that is here has `run`, `state`, `candidate`, "
     f"`waiting`. With RUN {ONE_RUN}",
     "run": f"{ONE_RUN}. With `--dry-run`: `run`, `workspace`, `commit`, `clean`, `states`, `stages`, `seconds`, `low`, "
-    "`high`, `gpu_hours`, `settings`",
+    "`high`, `gpu_hours`, `refused`, `settings`",
     "launch": "as `run`; with `--dry-run` the manifests are the output",
     "adopt": "as `run`",
     "nightly": "as `run`; where there is nothing new `run` (null) and `says`",

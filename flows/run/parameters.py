@@ -43,7 +43,7 @@ Config = Annotated[str, Field(json_schema_extra={"enum": configurations()})]
 Recipe = Annotated[str, Field(json_schema_extra={"enum": [AS_CONFIGURED, *recipes()]})]
 Launcher = Annotated[str, Field(json_schema_extra={"enum": [AS_CONFIGURED, "inline", "processes", "kubernetes"]})]
 Limit = Annotated[float, Field(ge=0)]
-"""Hours; 0 is no limit."""
+"""Hours; 0: as configured."""
 
 
 def recipe_file(name: str) -> Path | None:

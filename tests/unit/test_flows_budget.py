@@ -293,10 +293,13 @@ def test_a_limit_is_no_part_of_what_a_run_is(project: Path) -> None:
 
 def test_a_run_that_is_known_to_take_longer_than_its_budget_is_refused(project: Path) -> None:
     remembered(at(project), train=2 * HOUR)
+    limited = at(project, "budget.hours=1")
     with pytest.raises(InputError) as refused:
-        begin(at(project, "budget.hours=1"), fresh=True)
+        begin(limited, fresh=True)
     assert "2 hours estimated, 1 allowed" in str(refused.value)
     assert "budget.hours=" in str(refused.value)
+    said = line(limited, estimate(limited, fresh=True))
+    assert "exceeds the budget: 2 hours estimated, 1 allowed; a run is refused" in said
 
 
 def test_a_rough_guess_refuses_nothing_and_warns(project: Path) -> None:

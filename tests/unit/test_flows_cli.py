@@ -99,6 +99,11 @@ def test_a_dry_run_of_a_run_that_began_says_what_is_left(project: Path) -> None:
     record_execution(workspace, "data", executed=True)
     fates = planned_states(workspace, estimate(workspace))
     assert fates == {stage: "cached" if stage == "data" else "executed" for stage in wanted(workspace.settings)}
+    command = ["run", "--dry-run", "--fresh", "--json", "--set", "seed=9"]
+    fresh = json.loads(RUNNER.invoke(app, command).stdout)
+    assert set(fresh["states"].values()) == {"executed"}
+    assert "unchanged" not in {one["basis"] for one in fresh["stages"]}
+    assert fresh["refused"] == "", "rough guesses refuse nothing"
 
 
 def test_only_settings_that_differ_from_their_defaults_are_listed(project: Path) -> None:

@@ -26,6 +26,7 @@ def test_the_form_offers_every_configuration_recipe_and_launcher() -> None:
     assert fields["recipe"]["enum"] == [AS_CONFIGURED, *recipes()]
     assert fields["launcher"]["enum"] == [AS_CONFIGURED, "inline", "processes", "kubernetes"]
     assert fields["max_hours"]["minimum"] == 0
+    assert fields["max_hours"]["description"].endswith("0: as configured.")
 
 
 @pytest.mark.parametrize("flow", [post_training, audit_verifier])
