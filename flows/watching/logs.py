@@ -60,7 +60,8 @@ def choose(run: RunView, stage: str | None) -> str:
             return present
         if there:
             return max(there, key=lambda name: log_of(run.layout, name).stat().st_mtime)
-        raise InputError("this run has printed nothing yet", where=run.layout.logs, how="`-f` waits for it")
+        how = "`-f` waits for it" if run.running else f"it does not run: evenkeel run --resume {run.run_id}"
+        raise InputError("this run has printed nothing yet", where=run.layout.logs, how=how)
     if stage not in there:
         listed = ", ".join(there) or "none yet"
         raise InputError(f"no log {stage!r}", where=run.layout.logs, how=f"there are: {listed}")
@@ -91,28 +92,44 @@ def follow(
     write: Callable[[bytes], object],
     switched: Callable[[str], object],
 ) -> None:
-    """Write a log as it grows until the run ends; without a ``stage`` continue with every next stage.
+    """Write a log as it grows until the run ends; without a ``stage`` continue with every next stage. A log that a
+    running run has yet to begin is waited for.
 
     Args:
         switched: called with the name of every log before its first bytes.
     """
     sizes = {path.stem: path.stat().st_size for path in run.layout.logs.glob("*.log")}  # of earlier executions
-    present = choose(run, stage)
-    log = Follower(log_of(run.layout, present), tail(log_of(run.layout, present), lines))
-    switched(present)
     progress = Tail(run.root / ".state" / "progress.jsonl")
     progress.read()
+    present = _first(run, stage)
+    log = None
+    if present is not None:
+        switched(present)
+        log = Follower(log_of(run.layout, present), tail(log_of(run.layout, present), lines))
     while True:
         over = not running(run.root)
         begun = [event["stage"] for event in progress.read() if event.get("state") == "running"]
-        log.copy(write)  # all that was printed before the next stage began
+        if log is not None:
+            log.copy(write)  # all that was printed before the next stage began
         for name in begun if stage is None else ():
-            switched(name)
-            log = Follower(log_of(run.layout, name), sizes.get(name, 0))
-            log.copy(write)
+            if name != present:
+                present = name
+                switched(name)
+                log = Follower(log_of(run.layout, name), sizes.get(name, 0))
+                log.copy(write)
         if over:
             return
         time.sleep(POLL)
+
+
+def _first(run: RunView, stage: str | None) -> str | None:
+    """The log to begin with, which a running run may have yet to begin; None where its first stage has not begun."""
+    if running(run.root):
+        if stage in [view.name for view in run.stages]:
+            return stage
+        if stage is None and run.stage is None and not names(run):
+            return None
+    return choose(run, stage)
 
 
 def running(root: Path) -> bool:

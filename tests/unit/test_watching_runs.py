@@ -260,6 +260,29 @@ def test_following_goes_from_stage_to_stage_until_the_run_ends(project: Path, mo
     assert "".join(parts) == "<data>one\ntwo\n<sft>three\nthe last line\n"
 
 
+@pytest.mark.parametrize("stage", [None, "sft"])
+def test_following_waits_for_a_log_that_is_not_begun(
+    project: Path, monkeypatch: pytest.MonkeyPatch, stage: str | None
+) -> None:
+    monkeypatch.setattr(logs, "POLL", 0.02)
+    run = ran(project, "demo-1", **LIVE)
+    thread, parts = following(run, stage)
+    time.sleep(0.1)
+    assert thread.is_alive()
+    progress(run, begins("sft"))
+    log(run, "sft", "one\n")
+    until(parts, "one")
+    ran(project, "demo-1")
+    thread.join(10)
+    assert "".join(parts) == "<sft>one\n"
+
+
+def test_a_run_that_has_ended_and_printed_nothing_is_not_followed(project: Path) -> None:
+    with pytest.raises(InputError, match="printed nothing yet") as refused:
+        logs.follow(ran(project, "demo-1"), None, None, print, print)
+    assert "evenkeel run --resume demo-1" in str(refused.value)
+
+
 def test_following_survives_a_log_that_is_cut_or_replaced(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "POLL", 0.02)
     run = ran(project, "demo-1", **LIVE)
