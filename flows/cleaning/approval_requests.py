@@ -22,6 +22,7 @@ from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
 from flows.promoting.registries import DEFAULT, named_store
 from flows.promoting.request import KEY, load_request
 from flows.promoting.waiting_runs import DEPLOYMENT, LIVE, Run, resume_run, runs
+from flows.watching.runs import all_runs
 
 REQUEST_TIMEOUT = 30.0
 """Seconds for one HTTP request: generous, because the next attempt is an hour later."""
@@ -44,7 +45,8 @@ def settle_requests(project: Path, api: str | None) -> Iterator[CleanupAction]:
     try:
         with PrefectServer(api, timeout=REQUEST_TIMEOUT) as server:
             known = list(runs(server))
-            for registry in dict.fromkeys([DEFAULT, *(run.registry for run in known)]):
+            proposed = [run.registry for run in all_runs(project) if run.registry]
+            for registry in dict.fromkeys([DEFAULT, *(run.registry for run in known), *proposed]):
                 yield from _one(server, project, registry, [run for run in known if run.registry == registry])
     except ServerUnavailable as error:
         yield CleanupAction("server", api, "left alone", f"it {error.predicate}")

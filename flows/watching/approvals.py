@@ -17,7 +17,7 @@ from components.words import plural
 from flows.display.output import field, plain_table
 from flows.governance.commands import SHORT, DecisionCommands, config_of
 from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
-from flows.promoting.registries import DEFAULT, name_of, named_store
+from flows.promoting.registries import DEFAULT, named_store
 from flows.promoting.waiting_runs import Run, server_url
 from flows.promoting.waiting_runs import runs as runs_of_promote
 from flows.watching.runs import RunView
@@ -52,7 +52,7 @@ def find_waiting(project: Path, found: Sequence[RunView]) -> Found:
     asking, problems = _suspended(project)
     proposers = {run.execution.candidate: run for run in found if run.execution and run.execution.candidate}
     registries = {DEFAULT, *(one.registry for one in asking)}
-    registries |= {name_of(run.settings.registry) for run in proposers.values() if run.settings}
+    registries |= {run.registry for run in proposers.values() if run.registry}
     waiting = {}
     for registry in sorted(registries):
         try:

@@ -20,6 +20,7 @@ from components.stages import STAGES, wanted
 from flows.display.board import Board, StageView, Tail
 from flows.governance.registry import decision_on, project_store
 from flows.host.processes import OWNER_VARIABLE, mark_of, marked
+from flows.promoting.registries import name_of
 from flows.watching.execution import Execution, read
 
 DECIDED = {"promoted": "approved", "rolled back": "approved", "rejected": "rejected"}
@@ -55,6 +56,13 @@ class RunView:
             return load(self.root / "params.yaml")
         except EvenkeelError:
             return None
+
+    @property
+    def registry(self) -> str | None:
+        """The registry that its candidate is in, as `flows.promoting.registries` names it; None where there is none."""
+        if self.settings is None or self.execution is None or not self.execution.candidate:
+            return None
+        return name_of(self.settings.registry)
 
     @cached_property
     def board(self) -> Board:

@@ -21,12 +21,12 @@ from prefect.exceptions import Pause
 from prefect.utilities.schema_tools.validation import validate
 from test_watching_runs import ran
 
-from components.config import Settings
+from components.config import Settings, dump, load
 from components.config.promotion import FILE, PromotionPolicy, QuorumSettings, load_policy
 from components.config.registry import RegistrySettings
 from components.errors import InputError
 from components.evaluation import against
-from components.files import sha256_bytes
+from components.files import sha256_bytes, write_text
 from components.registry import Candidate, DirectoryStore, Standing, Unavailable, find, identify, question, sign
 from components.registry.approvals import Approval, approvals_of, state
 from components.registry.keys import new_key, public_text
@@ -554,6 +554,16 @@ def test_the_janitor_requests_approvals_whose_event_was_lost(
     settle(monkeypatch, context.project, api)
     assert [one["parameters"]["digest"] for one in api.started] == [digests["lost"]]
     assert api.resumed == ["3"], "it may have failed over an answer, and the duplicate sent no request"
+
+
+def test_the_janitor_looks_into_the_registries_of_runs_that_are_here(
+    monkeypatch: pytest.MonkeyPatch, context: RegistryContext
+) -> None:
+    digest = record(replace(context, store=DirectoryStore(context.project / "mine")), 0.1)
+    run = ran(context.project, "demo-1", candidate=digest)
+    write_text(run.layout.params, dump(load(ROOT / "configs/demo.yaml", ["registry.path=mine"])))
+    actions = settle(monkeypatch, context.project, Api())
+    assert actions == [f"{digest[:12]}: approval requested by flow run brisk-otter"]
 
 
 def test_the_janitor_goes_on_where_a_registry_does_not_answer(
