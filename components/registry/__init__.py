@@ -54,6 +54,7 @@ from components.registry.promotion import (
     reject,
     rejection_question,
     standing_on,
+    standing_unjudged,
 )
 from components.registry.records import PromotionRecord
 from components.registry.rollback import rollback, rollback_question, standing_on_rollback
@@ -119,6 +120,7 @@ __all__ = [
     "standing",
     "standing_on",
     "standing_on_rollback",
+    "standing_unjudged",
     "state",
     "store_approval",
 ]

@@ -61,14 +61,30 @@ def standing_on(
     return standing(approvals_of(store, candidate.digest), _terms(store, candidate, judgement, policy, clock()))
 
 
+def standing_unjudged(store: Store, candidate: Candidate, policy: Policy, clock: Clock = utc_now) -> Standing | None:
+    """The same without judging the candidate again: taken that the gate says what it said at the last approval. None:
+    there is no approval.
+    """
+    approvals = [one for one in approvals_of(store, candidate.digest) if one.statement.action == "promote"]
+    if not approvals:
+        return None
+    gate, base = max(approvals, key=lambda one: parse(one.statement.at)).statement.gate, read_history(store).base
+    asked = Question("promote", candidate.digest, candidate.evidence, policy.sha256, base, identity(store), gate)
+    return standing(approvals, _terms_of(store, candidate, asked, str(candidate.gate["result"]), policy, clock()))
+
+
 def _terms(store: Store, candidate: Candidate, judgement: Judgement, policy: Policy, now: datetime) -> Terms:
-    proposal = question(candidate, judgement, policy, identity(store))
+    asked = question(candidate, judgement, policy, identity(store))
+    return _terms_of(store, candidate, asked, judgement.result, policy, now)
+
+
+def _terms_of(store: Store, candidate: Candidate, asked: Question, result: str, policy: Policy, now: datetime) -> Terms:
     return Terms(
-        proposal,
+        asked,
         policy,
         now,
         started_by(store, candidate),
-        doubtful=judgement.result == "inconclusive",
+        doubtful=result == "inconclusive",
         rejected=_rejected_at(read_history(store), candidate),
     )
 

@@ -11,11 +11,12 @@ from typing import Any
 from rich.console import Console
 
 from components.config.promotion import load_policy
-from components.errors import EvenkeelError
-from components.registry import Candidate, Store, approvals_of, candidates, decided, read_history
+from components.errors import EvenkeelError, InputError
+from components.registry import Candidate, Store, candidates, decided, read_history, standing_unjudged
 from components.words import plural
 from flows.display.output import field, plain_table
 from flows.governance.commands import SHORT, DecisionCommands, config_of
+from flows.governance.registry import RegistryContext
 from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
 from flows.promoting.registries import DEFAULT, named_store
 from flows.promoting.waiting_runs import Run, server_url
@@ -60,7 +61,10 @@ def find_waiting(project: Path, found: Sequence[RunView]) -> Found:
             for candidate in _undecided(store):
                 asks = next((one for one in reversed(asking) if one.about(candidate.digest, registry)), None)
                 proposer = proposers.get(candidate.digest)
-                waiting[candidate.digest] = _waiting(project, store, registry, candidate, proposer, asks)
+                run_id = proposer.run_id if proposer else str(candidate.run.get("run", ""))
+                config = config_of(project, run_id, registry)
+                context = RegistryContext(project, store, load_policy(project), config)
+                waiting[candidate.digest] = _waiting(context, candidate, run_id, proposer, asks)
         except (EvenkeelError, OSError) as error:
             problems.append(f"the candidates in the registry {registry} are not known: {error}")
     return Found(sorted(waiting.values(), key=lambda one: (one.since, one.candidate)), problems)
@@ -83,24 +87,30 @@ def _undecided(store: Store) -> Iterator[Candidate]:
 
 
 def _waiting(
-    project: Path, store: Store, registry: str, candidate: Candidate, run: RunView | None, asks: Run | None
+    context: RegistryContext, candidate: Candidate, run_id: str, run: RunView | None, asks: Run | None
 ) -> Waiting:
-    policy = load_policy(project).settings
-    quorum = policy.quorum("promote")
-    said = [one.statement for one in approvals_of(store, candidate.digest)]
-    given = len({one.by for one in said if (one.action, one.evidence) == ("promote", candidate.evidence)})
+    quorum = context.policy.settings.quorum("promote")
     needed = plural(quorum.approvals, "signed approval" if quorum.signed else "approval")
     ended = run.execution.ended if run and run.execution else None
-    run_id = run.run_id if run else str(candidate.run.get("run", ""))
-    lines = DecisionCommands(policy, config_of(project, run_id, registry))
     return Waiting(
         candidate=candidate.digest,
         run=run_id,
         since=asks.since.isoformat(timespec="seconds") if asks else ended or "",
-        waits_for=f"{needed}, {given} given" if given else needed,
-        suspended=f"{(server_url(project) or '').removesuffix('/api')}/runs/flow-run/{asks.id}" if asks else "",
-        decide=lines.approve(candidate.digest, doubtful=candidate.gate["result"] == "inconclusive"),
+        waits_for=f"{needed}{_given(context, candidate)}",
+        suspended=f"{(server_url(context.project) or '').removesuffix('/api')}/runs/flow-run/{asks.id}" if asks else "",
+        decide=DecisionCommands.of(context).approve(
+            candidate.digest, doubtful=candidate.gate["result"] == "inconclusive"
+        ),
     )
+
+
+def _given(context: RegistryContext, candidate: Candidate) -> str:
+    """How many approvals count so far."""
+    try:
+        standing = standing_unjudged(context.store, candidate, context.policy)
+    except InputError as error:  # of this candidate's record: the others can be shown
+        return f"; those given cannot be counted: {error.what}"
+    return f", {len(standing.counted)} given" if standing and standing.counted else ""
 
 
 def rows(found: Sequence[RunView], waiting: Sequence[Waiting]) -> list[dict[str, Any]]:

@@ -142,6 +142,9 @@ def test_several_approvals_are_counted_as_they_come(project: Path, digest: str) 
     approve_candidate(context, digest, StatementOptions("Ada", "it is better"))
     (one,) = find_waiting(project, []).waiting
     assert one.waits_for == "2 approvals, 1 given"
+    (project / FILE).write_text("promote: {approvals: 2}\nvalid_days: 3\n", encoding="utf-8")
+    (one,) = find_waiting(project, []).waiting
+    assert one.waits_for == "2 approvals", "an approval under another policy does not count"
 
 
 def test_the_command_prints_both_tables_and_json_has_what_each_run_waits_for(project: Path, digest: str) -> None:
