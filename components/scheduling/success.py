@@ -41,11 +41,12 @@ class SuccessModel:
         self._moments: Array = np.zeros((len(names), 4))
 
     def note(self, places: Array, right: Array, wrong: Array, draw: int) -> None:
-        """Completions of draw number ``draw`` that were right and wrong, of distinct prompts; those with none count as
-        unmeasured."""
+        """Completions of draw number ``draw`` that were right and wrong; groups of one prompt are added up, and those
+        with none count as unmeasured."""
         self._moments *= KIND_MEMORY
         known = right + wrong > 0
-        places, right, wrong = places[known], right[known], wrong[known]
+        places, group = np.unique(places[known], return_inverse=True)
+        right, wrong = np.bincount(group, right[known]), np.bincount(group, wrong[known])
         kept = self._kept(places, draw)
         self.right[places], self.wrong[places] = self.right[places] * kept + right, self.wrong[places] * kept + wrong
         self.at[places] = draw

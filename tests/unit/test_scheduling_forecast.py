@@ -100,6 +100,14 @@ def test_worked_counts_of_two_measurements_three_draws_apart():
     assert (one.right[0], one.wrong[0]) == (8 * 0.5**3 + 2, 6)
 
 
+def test_two_groups_of_one_prompt_in_a_draw_count_as_one_of_both():
+    twice, once = model(2), model(2)
+    twice.note(np.array([0, 1, 0]), np.array([8.0, 1.0, 0.0]), np.array([0.0, 7.0, 8.0]), 0)
+    once.note(np.array([0, 1]), np.array([8.0, 1.0]), np.array([8.0, 7.0]), 0)
+    assert (twice.right.tolist(), twice.wrong.tolist()) == ([8, 1], [8, 7])
+    assert twice.state_dict() == once.state_dict()
+
+
 def test_what_could_not_be_scored_says_nothing():
     one = model(2)
     one.note(np.array([0]), np.array([0.0]), np.array([0.0]), 0)
