@@ -65,8 +65,9 @@ class Drop:
         return max(POWER * self.se, NONE_OF_N / self.n) if self.n else math.inf
 
     def beyond(self, limit: Limit) -> bool:
-        """Whether it is a fall beyond the limit, and measurably one."""
-        return self.far > limit.max_drop + ROUNDING and self.far >= limit.max_drop_se * self.se
+        """Whether it is a fall beyond the limit, and measurably one: how much one probe alone varies is not known."""
+        sure = self.lost or (self.n > 1 and self.mean >= limit.max_drop_se * self.se)
+        return bool(sure) and self.far > limit.max_drop + ROUNDING
 
     def verdict(self, limit: Limit) -> GateResult:
         """``inconclusive``: beyond the limit and too few probes to be sure, or too few to see such a fall."""

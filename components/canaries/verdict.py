@@ -141,7 +141,7 @@ def _margin(name: str, rows: Any, drops: Sequence[Drop], limit: Limit) -> Drop |
 def _of_margin(margin: Drop | None, limit: Limit) -> GateResult:
     if margin is None or margin.beyond(limit):
         return "fail"
-    return "pass" if margin.n else "inconclusive"
+    return "pass" if margin.n > 1 else "inconclusive"
 
 
 def _margin_text(margin: Drop | None, limit: Limit) -> str:
@@ -152,7 +152,7 @@ def _margin_text(margin: Drop | None, limit: Limit) -> str:
         return f"the margin of {plural(margin.lost, 'probe')} is no finite number any more"
     if margin.beyond(limit):
         return f"the margin fell by {margin.mean:.2f} nats, limit {limit.max_drop:.2f}"
-    return "" if margin.n else "no margin could be compared"
+    return "" if margin.n > 1 else f"{margin.n or 'no'} margin could be compared, which is too few"
 
 
 def _drop(name: str, row: Any) -> Drop:
