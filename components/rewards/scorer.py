@@ -105,15 +105,29 @@ def with_part(scores: Sequence[Score], name: str, values: Sequence[float | None]
     """
     if isinstance(values, str):
         return [score if score.accuracy is None else Score(None, unscorable=values) for score in scores]
-    known = [value for value in values if value is not None]
-    neutral = fmean(known) if known else 0.0
-    return [
-        score
-        if score.accuracy is None
-        else replace(
-            score,
-            parts={**score.parts, name: neutral if value is None else value},
-            metrics={**score.metrics, f"{name}_missing": float(value is None)},
-        )
-        for score, value in zip(scores, values, strict=True)
-    ]
+    return settled(
+        [
+            score
+            if score.accuracy is None
+            else replace(
+                score,
+                parts={**score.parts, name: 0.0 if value is None else value},
+                metrics={**score.metrics, f"{name}_missing": float(value is None)},
+            )
+            for score, value in zip(scores, values, strict=True)
+        ]
+    )
+
+
+def settled(scores: Sequence[Score]) -> list[Score]:
+    """The scores of a whole group, with the mean of the others for every missing part; 0 where there are none."""
+
+    def mean(name: str) -> float:
+        known = [score.parts[name] for score in scores if score.metrics.get(f"{name}_missing") == 0]
+        return fmean(known) if known else 0.0
+
+    def filled(score: Score) -> Score:
+        missing = [name for name in score.parts if score.metrics.get(f"{name}_missing")]
+        return replace(score, parts={**score.parts, **{n: mean(n) for n in missing}}) if missing else score
+
+    return [filled(score) for score in scores]

@@ -12,6 +12,7 @@ from components.config.rollout import RolloutSettings
 from components.errors import InputError
 from components.policy import Policy
 from components.rewards import Scorer
+from components.rewards.scorer import settled
 from components.rollout.base import Engine, Sampling
 from components.seeds import derive
 from components.types import Completion, Group, Prompt, Score
@@ -165,8 +166,10 @@ class Collector:
 
 
 def joined(group: Group, more: Group) -> Group:
-    """A group with further completions of the same prompt."""
-    return replace(group, completions=group.completions + more.completions, scores=group.scores + more.scores)
+    """A group with further completions of the same prompt. A part of the reward that one of them has no value of takes
+    the mean of all."""
+    scores = tuple(settled([*group.scores, *more.scores]))
+    return replace(group, completions=group.completions + more.completions, scores=scores)
 
 
 def refill(count: int, kept: int, drawn: int) -> int:

@@ -18,6 +18,7 @@ from components.errors import InputError
 from components.learner.batch import build_batch
 from components.learner.scoring import score_all
 from components.policy import Policy
+from components.rewards.scorer import with_part
 from components.rollout import ENGINES, Collector, Engine, Rollout, Sampling, build_engine
 from components.rollout.collect import refill, without_repeats
 from components.rollout.dense_context import DenseContext
@@ -455,6 +456,19 @@ def test_in_two_stages_only_groups_that_are_undecided_are_completed():
         begun = {score.accuracy for score in one.scores[:4]}
         assert len(one.scores) == len(one.completions) == (8 if len(begun) > 1 else 4)
     assert all(len(group.completions) == 8 for group in rollout.trained)
+
+
+def test_a_missing_part_of_the_reward_takes_the_mean_of_both_stages():
+    class Partial(Judge):
+        def score_groups(self, items: Sequence[tuple[Prompt, Sequence[Completion]]]) -> list[tuple[Score, ...]]:
+            values = [None, 0.2] if len(items[0][1]) == 2 else [0.4, 0.9, None, None]
+            scores = [[Score(float(place % 2)) for place in range(len(values))] for _ in items]
+            return [tuple(with_part(one, "style", values)) for one in scores]
+
+    tested = collector(lambda: "", judge=Partial(parity), group_size=6)
+    tested.configure(RolloutSettings(group_size=6, two_stage=TwoStage(first=2)))
+    (one,) = tested.step(schedule(), 1, seed=0).trained
+    assert [s.parts["style"] for s in one.scores] == pytest.approx([0.5, 0.2, 0.4, 0.9, 0.5, 0.5])
 
 
 @pytest.mark.parametrize("p", [0.0, 0.15])
