@@ -37,7 +37,11 @@ class NumericVerifier(Section):
         "####",
         description="The answer is the one number in the line after the last marker; null: the last one of the text.",
     )
-    tolerance: float = Field(1e-6, ge=0, description="Relative tolerance.")
+    tolerance: float = Field(
+        1e-6,
+        ge=0,
+        description="Relative tolerance; a whole reference is never another whole number, nor half of one away.",
+    )
     units: Literal["strip", "require", "convert"] = Field(
         "strip", description="strip: units do not count; require: the reference's own; convert: any of its dimension."
     )

@@ -26,10 +26,10 @@ class NumericVerifier(Verifier):
     The line is one number in the grammar of `components.rewards.grammar`, with the words that may stand around it. A
     calculation is none, unless it says what it comes to (``6 * 7 = 42``); nor are several numbers: a verifier that
     takes the first of them would accept the question, or a list of guesses.
-    Whole numbers must be the same; ``tolerance`` is for all others and relative to the reference. ``units``:
-    ``strip`` ignores them, ``require`` wants the reference's own, ``convert`` any of its dimension; a word that is no
-    unit of `units.UNITS` counts as none, a scale (million) as part of the number. ``percent``: with ``strip`` 50 % is
-    50, with ``fraction`` it is 1/2.
+    ``tolerance`` is relative to the reference. Where that is whole, another whole number is wrong, and so is what is
+    half of one or more away. ``units``: ``strip`` ignores them, ``require`` wants the reference's own, ``convert`` any
+    of its dimension; a word that is no unit of `units.UNITS` counts as none, a scale (million) as part of the number.
+    ``percent``: with ``strip`` 50 % is 50, with ``fraction`` it is 1/2.
     """
 
     def __init__(self, marker: str | None, tolerance: float, units: str = "strip", percent: str = "strip") -> None:
@@ -63,9 +63,9 @@ class NumericVerifier(Verifier):
 
     def _same(self, wanted: Answer, found: Answer) -> bool:
         (kind, value), (wanted_kind, wanted_value) = self._measured(found), self._measured(wanted)
-        whole = value.denominator == wanted_value.denominator == 1
-        allowed = 0 if whole else self._tolerance * abs(wanted_value)
-        return kind == wanted_kind and abs(value - wanted_value) <= allowed
+        off = abs(value - wanted_value)
+        rounds = wanted_value.denominator > 1 or 2 * off < 1
+        return kind == wanted_kind and rounds and off <= self._tolerance * abs(wanted_value)
 
     def _measured(self, answer: Answer) -> tuple[str | None, Fraction]:
         """What is measured, and how much of it."""

@@ -124,12 +124,16 @@ def test_tolerance_is_relative_to_the_reference():
 
 @pytest.mark.parametrize(
     ("reference", "answer"),
-    [("2000000", "2000001"), ("123456789", "123456790"), ("1" * 50, "1" * 49 + "2"), ("1000", "1010")],
+    [
+        *[("2000000", "2000001"), ("123456789", "123456790"), ("1" * 50, "1" * 49 + "2"), ("1000", "1010")],
+        *[("2000000", "2000001.5"), ("2000000", "2000000.5"), ("5000000", "5000004.9"), ("-400", "-400.5")],
+    ],
 )
 def test_whole_numbers_must_be_the_same_however_large(reference, answer):
     verifier = NumericVerifier("####", tolerance=0.01)
     assert verifier.accuracy(prompt(reference), f"#### {answer}") == 0.0
     assert verifier.accuracy(prompt(reference), f"#### {reference}.0") == 1.0
+    assert verifier.accuracy(prompt(reference), f"#### {reference}.49") == 1.0
 
 
 @pytest.mark.parametrize(
