@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
+
+_RAISED, _LOWERED = re.compile("[\u00b2\u00b3\u00b9\u2070-\u207f]+"), re.compile("[\u2080-\u209c]+")
+
+
+def composed(text: str) -> str:
+    """Text with Unicode compatibility forms evened out; raised and lowered characters as ``^`` and ``_`` have them."""
+    marked = _LOWERED.sub(r"_\g<0>", _RAISED.sub(r"^\g<0>", text))
+    return unicodedata.normalize("NFKC", marked)
 
 
 def normalise(text: str) -> str:
     """Text with Unicode compatibility forms, letter case and white space evened out; equal means duplicate."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return " ".join(composed(text).casefold().split())
 
 
 def content_id(task: str, text: str) -> str:

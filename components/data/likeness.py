@@ -14,7 +14,7 @@ import unicodedata
 from functools import cache
 from typing import NamedTuple
 
-from components.content_id import normalise
+from components.content_id import composed, normalise
 from components.rewards.answers import last_box
 from components.rewards.grammar.scan import one_value
 
@@ -101,7 +101,7 @@ category = cache(unicodedata.category)
 def _nameless(seen: str, words: int) -> str | None:
     """The bare template with names masked: capitalised words that stand inside a sentence, wherever they stand. None
     where there are none, or too little would be left."""
-    even = " ".join(unicodedata.normalize("NFKC", seen).split())
+    even = " ".join(composed(seen).split())
     names = {name for name in INSIDE.findall(even) if len(name) > 1 and name[0].isupper()}
     if not names:
         return None
