@@ -11,6 +11,7 @@ from components.config.objective import ObjectiveSettings
 from components.errors import InputError
 from components.objectives.controllers import (
     Coefficients,
+    adaptive_entropy,
     adaptive_kl,
     applied_entropy_coefficient,
     next_beta,
@@ -32,14 +33,14 @@ class Controller:
         start = Coefficients.initial(settings)
         if adaptive_kl(settings) is None or settings.kl != self._settings.kl:
             self.coefficients = self.coefficients._replace(kl=start.kl)
-        if settings.entropy is None or settings.entropy.target is None or settings.entropy != self._settings.entropy:
+        if adaptive_entropy(settings) is None or settings.entropy != self._settings.entropy:
             self.coefficients = self.coefficients._replace(entropy=start.entropy)
         self._settings = settings
 
     @property
     def needs_entropy(self) -> bool:
         """Whether the entropy has to be known before the update."""
-        return self._settings.entropy is not None and self._settings.entropy.target is not None
+        return adaptive_entropy(self._settings) is not None
 
     def observe_entropy(self, entropy: Tensor) -> None:
         """Entropies (nats) of the tokens that count, before the update."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from components.config.exploration import EntropyBonus
+from components.config.exploration import EntropyBonus, EntropyTarget
 from components.config.objective import KlLoss, KlReward, KlTarget, ObjectiveSettings
 
 MAX_ERROR = 0.2
@@ -57,3 +57,14 @@ def applied_entropy_coefficient(coefficient: float, entropy: float, settings: En
 def adaptive_kl(settings: ObjectiveSettings) -> KlTarget | None:
     """The KL controller's target, where there is one."""
     return settings.kl.target if isinstance(settings.kl, KlLoss | KlReward) else None
+
+
+def adaptive_entropy(settings: ObjectiveSettings) -> EntropyTarget | None:
+    """The target of the entropy bonus, where there is one."""
+    return settings.entropy.target if settings.entropy else None
+
+
+def followed(settings: ObjectiveSettings, coefficients: Coefficients) -> dict[str, float]:
+    """Values in force of the settings that are only where a coefficient starts, since it follows a measurement."""
+    found = {"objective.kl.beta": coefficients.kl} if adaptive_kl(settings) else {}
+    return {**found, "objective.entropy.coef": coefficients.entropy} if adaptive_entropy(settings) else found

@@ -10,6 +10,7 @@ from components.health.invariants import Broken, advantages
 from components.health.responses import Plan
 from components.health.responses.repairs import RELOAD, Situation
 from components.health.responses.under_watch import TORN
+from components.objectives.controllers import followed
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.experiments import BY_SERVER, misjudged_family
@@ -38,6 +39,7 @@ def situation(
         learned=learned,
         trains=learned or bool(record.signals.get(TORN)),
         sound=_is_sound(record, unsound),
+        in_force=followed(parts.state.responder.settings.objective, parts.state.learner.coefficients),
     )
 
 

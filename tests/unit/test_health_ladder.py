@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from components.config.judgement import ResponseSettings
 from components.health.monitor import Monitor
 from components.health.responses import KNOBS, Guard, Plan, Responder, Saved, healthiest
+from components.health.responses.repairs import Situation
 from components.health.responses.under_watch import UNDER_WATCH
 from components.health.sequential import Count
 from components.types import Change, Outcome, StepRecord, Verdict
@@ -267,6 +268,35 @@ def test_a_knob_turns_within_its_bounds(knob, sections, how, before, after):
 def turning(sections: dict[str, Any], actions: list[dict[str, Any]]) -> Responder:
     rule = {"when": "entropy < 1", "why": "w", "level": "intervene", "action": actions}
     return Responder(settings(**sections, health={"rules": {"r": rule}}))
+
+
+FOLLOWS = {
+    "objective": {
+        "kl": {"kind": "k2", "beta": 0.001, "target": {"value": 0.1}},
+        "entropy": {"coef": 0.001, "target": {"value": 0.2}},
+    }
+}
+IN_FORCE = {"objective.kl.beta": 0.02, "objective.entropy.coef": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("knob", "how", "changes", "said"),
+    [
+        ("objective.kl.beta", {"times": 2}, [(0.02, 0.04)], "objective.kl.target moves it on from there"),
+        ("objective.kl.beta", {"to": 0.01}, [(0.02, 0.01)], "objective.kl.target moves it on from there"),
+        ("objective.kl.beta", {"to": 0.001}, [], "started from 0.001, and its target has moved it"),
+        ("objective.entropy.coef", {"times": 2}, [], "objective.entropy.coef is 0.5 already"),  # above its bounds
+        ("objective.entropy.coef", {"times": 0.01}, [(0.5, 0.005)], "objective.entropy.target moves it on"),
+    ],
+)
+def test_a_knob_that_a_controller_moves_is_turned_from_where_it_is_and_not_back(knob, how, changes, said):
+    one = turning(FOLLOWS, [{"knob": knob, **how}, {"knob": "reward.shaping", "to": 0}])
+    situation, monitor = Situation(in_force=IN_FORCE), Monitor(one.started.health.rules)
+    (response,) = one.respond([Verdict("r", "intervene", 3, "w")], monitor, [], (), 20, situation).responses
+    found = [(change.before, pytest.approx(change.after)) for change in response.changes if change.knob == knob]
+    assert found == changes and said in response.did
+    outcome = Outcome(response.number, 13, recovered=False, useless=True)
+    assert bool(one.undo([outcome], 13)) == (not changes)
 
 
 def test_every_knob_is_tried_here():

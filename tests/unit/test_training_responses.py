@@ -86,6 +86,16 @@ def test_an_intervention_on_the_weight_of_a_term_that_was_off_switches_it_on(tmp
     assert [row["signals"].get("kl_beta") for row in records(layout)] == [None, None, 0.05, 0.05, 0.05]
 
 
+def test_an_intervention_on_a_weight_that_follows_a_measurement_multiplies_the_one_in_force(tmp_path):
+    kl = {"kind": "k2", "beta": 0.001, "target": {"value": 1e-9, "horizon": 1}}  # a fifth up with every update
+    double = {"far": at(2, "intervene", {"knob": "objective.kl.beta", "times": 2})}
+    layout = train(tmp_path, acting(double, objective={"kl": kl}))
+    betas = signal(layout, "kl_beta")
+    (change,) = responses(layout)[0].changes
+    assert change.after == 2 * change.before != 2 * 0.001
+    assert betas[3] / betas[2] == pytest.approx(2 * betas[2] / betas[1]), betas
+
+
 # A roll-back
 
 BACK = {"sick": at(3, "rollback")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -74,14 +75,18 @@ def check_action(action: ActionSettings, rule: str) -> None:
         raise InputError(f"{action.knob} is to be changed, but not to what", where=where, how="add `times` or `to`")
 
 
-def turn(action: ActionSettings, settings: Settings, started: Settings) -> tuple[Settings, Change] | str:
+def turn(
+    action: ActionSettings, settings: Settings, started: Settings, in_force: Mapping[str, float]
+) -> tuple[Settings, Change] | str:
     """The settings with one knob changed within its bounds, or the reason why it cannot be.
 
     Args:
         settings: the present ones.
         started: those that the run began with; relative bounds are multiples of them.
+        in_force: present values of knobs that a controller moves, of which the settings have the start.
     """
-    knob, before = KNOBS[action.knob], read(settings, action.knob)
+    knob, given = KNOBS[action.knob], read(settings, action.knob)
+    before = in_force.get(action.knob, given)
     if action.to is None and before is None:
         return f"{action.knob} has no value to multiply"
     wanted = action.to if action.to is not None else float(before or 0) * float(action.times or 1)
@@ -89,8 +94,10 @@ def turn(action: ActionSettings, settings: Settings, started: Settings) -> tuple
     scale = float(origin) if knob.relative and origin is not None else 1.0
     after: float = min(max(wanted, knob.low * scale), knob.high * scale)
     after = round(after) if knob.whole else after
-    if after == before:
+    if before is not None and (after - before) * (wanted - before) <= 0:  # beyond its bounds already, perhaps
         return f"{action.knob} is {before:g} already"
+    if after == given:
+        return f"{action.knob} started from {after:g}, and its target has moved it"
     try:
         changed = with_knob(settings, action.knob, after)
     except ValidationError as error:

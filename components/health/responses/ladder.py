@@ -82,6 +82,7 @@ class Responder:
             diagnosis: which part is to blame for what rules say of the policy, where that was found out.
         """
         self._situation, self._diagnosis = situation, diagnosis
+        self._turning.in_force = situation.in_force
         self.under_watch.look(situation.step, monitor.metrics(), learned=situation.learned)
         acted = self._harmed(saved)
         if not verdicts and not acted.acts:
@@ -156,7 +157,8 @@ class Responder:
         self._tried[verdict.rule] = tries + 1
         self._interventions += 1
         entry = self._entry(verdict, "intervene", changes=(change,), did=tried)
-        self._undoing.note(entry, change)
+        if change.knob not in self._situation.in_force:
+            self._undoing.note(entry, change)
         return Plan((entry,))
 
     def _repair(self, part: Part | None) -> Change | None:

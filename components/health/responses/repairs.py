@@ -30,7 +30,8 @@ class Situation:
     For repairs: the server that is suspected (-1: none), how many sample, the share of golden items that the second
     verifier judges as the first once did (None: not known), and the family whose data are suspected. For a watch: the
     number of the step, the evidence, nats, that held-out accuracy has fallen, whether an update was made or could have
-    been (``trains``), and whether weights are numbers and advantages and updates have the right sign (``sound``).
+    been (``trains``), and whether weights are numbers and advantages and updates have the right sign (``sound``). For
+    knobs: the values ``in_force`` of those that a controller moves.
     """
 
     server: int = -1
@@ -42,6 +43,7 @@ class Situation:
     learned: bool = True
     trains: bool = True
     sound: bool = True
+    in_force: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass

@@ -13,31 +13,36 @@ from components.types import Change
 
 @dataclass
 class Turning:
-    """``settings`` are the present ones; ``actions`` states how many actions of a rule were tried so far."""
+    """``settings`` are the present ones; ``actions`` states how many actions of a rule were tried so far; ``in_force``
+    has the present values of knobs that a controller moves."""
 
     started: Settings
     settings: Settings = field(init=False)
     actions: dict[str, int] = field(default_factory=dict)
-    changes: dict[str, Any] = field(default_factory=dict)  # knob -> its present value
+    changes: dict[str, Any] = field(default_factory=dict)  # knob -> the value that it was given
+    in_force: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.settings = self.started
 
     def next(self, rule: str) -> tuple[Change | None, str]:
-        """Change the next knob of a rule that can be changed; the last one is turned again. Says what could not."""
+        """Change the next knob of a rule that can be changed; the last one is turned again. The text has what could not
+        be, and what moves the knob from there on."""
         actions = [action for action in self.started.health.rules[rule].action if action.knob in KNOBS]
-        refused = []
+        notes = []
         first = min(self.actions.get(rule, 0), max(0, len(actions) - 1))
         for place in range(first, len(actions)):
             self.actions[rule] = place + 1
-            found = turn(actions[place], self.settings, self.started)
+            found = turn(actions[place], self.settings, self.started, self.in_force)
             if isinstance(found, str):
-                refused.append(found)
+                notes.append(found)
                 continue
             self.settings, change = found
             self.changes[change.knob] = change.after
-            return change, "; ".join(refused)
-        return None, "; ".join(refused)
+            if change.knob in self.in_force:
+                notes.append(f"{change.knob.rpartition('.')[0]}.target moves it on from there")
+            return change, "; ".join(notes)
+        return None, "; ".join(notes)
 
     def set(self, knob: str, value: Any) -> None:
         """Give a knob a value."""

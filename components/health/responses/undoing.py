@@ -14,7 +14,7 @@ from components.types import Change, Outcome, Response
 @dataclass
 class Undoing:
     """By the number of a response, its rule and the knob that it turned. A knob that the settings did not have before
-    is not turned back: a section of them would have to go."""
+    is not turned back: a section of them would have to go. Nor is one that a controller has moved since."""
 
     turned: dict[int, tuple[str, Change]] = field(default_factory=dict)
 
