@@ -43,9 +43,10 @@ def scan(folder: Path, now: float) -> tuple[list[Path], list[SkippedFile]]:
         for path in sorted(folder.iterdir()):
             if path.name.startswith("."):
                 continue
-            why = _skip_reason(path, now)
+            shown = os.fsencode(path.name).decode(errors="backslashreplace")
+            why = "is not read: its name is not Unicode" if shown != path.name else _skip_reason(path, now)
             if why:
-                skipped.append(SkippedFile(path.name, why))
+                skipped.append(SkippedFile(shown, why))
             else:
                 whole.append(path)
     return whole, skipped

@@ -268,6 +268,15 @@ def test_what_is_no_file_of_json_lines_is_named_and_not_read(project: Path, tmp_
     assert not [line for line in said if "hidden" in line]
 
 
+def test_a_file_whose_name_is_no_unicode_is_left_out_and_keeps_no_other_from_joining(project: Path) -> None:
+    arrives("a.jsonl", lines("new"))
+    arrives(os.fsdecode(b"caf\xe9.jsonl"), lines("other"))
+    plan = planned(project)
+    assert names(plan.joined) == ["a.jsonl"]
+    assert r"caf\xe9.jsonl is not read: its name is not Unicode" in summary_before(plan)
+    plan.ledger.add(start_row(plan))
+
+
 # What cannot be
 
 
