@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -65,7 +66,7 @@ def take_output(workspace: Path, depot: Depot, stage: str) -> StageStatus | None
         how = "find out who wrote it"
         raise InputError(f"not an output of stage {stage}: {strange[0]!r}", where=bucket.where(found[-1]), how=how)
     incoming = layout.state / "incoming" / stage
-    fetch(bucket, parcel, incoming)
+    write_directory(incoming, partial(fetch, bucket, parcel))  # in the place of what an interrupted call has left
     for path in known:
         if any(Path(file).is_relative_to(path) for file in parcel.files):
             _replace(workspace / path, incoming / path)

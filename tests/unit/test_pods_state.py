@@ -480,6 +480,7 @@ def test_output_comes_back_whole_in_the_place_of_what_was_there(depot, submitted
     shutil.copytree(submitted, pod)
     assert take_output(submitted, depot, "train") is None
     write_text(submitted / "out" / "train" / "stale", "of a run before")
+    write_text(submitted / ".state" / "incoming" / "train" / "out" / "train" / "stale", "of a call that was killed")
     assert answered(pod, depot, "first") == StageStatus(0)
     assert answered(pod, depot, "second") == StageStatus(0)
     assert take_output(submitted, depot, "train") == StageStatus(0)
