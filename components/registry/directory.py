@@ -42,8 +42,8 @@ class DirectoryStore(Store):
             with os_errors("lock the registry", self._root):
                 self._root.mkdir(parents=True, exist_ok=True)
                 file = path.open("ab")
-            with file:
                 fcntl.flock(file, fcntl.LOCK_EX)
+            with file:
                 if held := _is_at(path, file):  # else others lock the one that is there now
                     yield
 
@@ -52,10 +52,11 @@ class DirectoryStore(Store):
 
     def get(self, key: str) -> tuple[bytes, str] | None:
         path = self._object(key)
-        if not path.is_file():
-            return None
-        with os_errors("read", path), path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+        with os_errors("read", path):
+            if not path.is_file():
+                return None
+            with path.open("rb") as file:
+                data = file.read(LARGEST + 1)
         if len(data) > LARGEST:
             raise InputError("too large for a record", where=path, how="find out who wrote it")
         return data, sha256_bytes(data)
@@ -76,7 +77,7 @@ class DirectoryStore(Store):
     def keys(self, prefix: str) -> list[str]:
         root = self._root / "objects"
         with os_errors("list", root):
-            below = (root / prefix.rpartition("/")[0]).rglob("*")
+            below = _files(root / prefix.rpartition("/")[0])
             keys = [path.relative_to(root).as_posix() for path in below if path.is_file()]
         return sorted(key for key in keys if key.startswith(prefix) and is_key(key))
 
@@ -125,6 +126,21 @@ def probe(root: Path) -> None:
         with tempfile.TemporaryDirectory(dir=there, prefix=".probe.") as own:
             store = DirectoryStore(Path(own))
             store.compare_and_swap("probe", b"2", store.compare_and_swap("probe", b"1", None))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """All below a folder that is no folder; none where it is not there.
+
+    Raises:
+        OSError: a folder cannot be read. `Path.rglob` passes over such ones, and what is in them would count as absent.
+    """
+
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            raise error
+
+    for place, _, names in os.walk(folder, onerror=refuse):
+        yield from (Path(place) / name for name in names)
 
 
 def _create(path: Path, data: bytes) -> bool:

@@ -100,6 +100,32 @@ def test_what_is_no_key_is_not_listed(store: DirectoryStore, tmp_path: Path) -> 
     assert store.keys("candidates/") == store.keys("") == ["candidates/1.json"]
 
 
+def test_what_cannot_be_read_does_not_count_as_absent(store: DirectoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.put_if_absent("approvals/1/a.json", b"")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    for name, use in (
+        ("scandir", lambda: store.keys("approvals/1/")),
+        ("stat", lambda: store.get("approvals/1/a.json")),
+    ):
+        with monkeypatch.context() as patch, pytest.raises(InputError, match="Permission denied"):
+            patch.setattr(os, name, refuse)
+            use()
+    assert store.keys("approvals/2/") == []
+
+
+def test_a_file_system_without_locks_is_one_clear_error(store: DirectoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    version = store.compare_and_swap("alias", b"1", None)
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(InputError, match="cannot lock the registry: No locks"):
+        store.compare_and_swap("alias", b"2", version)
+
+
 def test_settings_name_the_store(tmp_path: Path) -> None:
     store = open_store(RegistrySettings(path=tmp_path / "r"))
     store.put_if_absent("key", b"1")

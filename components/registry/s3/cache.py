@@ -60,8 +60,8 @@ class Cache:
         with os_errors("lock the cache of the registry", self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
             file = (self._folder / f".{digest}.lock").open("ab")
-        with file:
             fcntl.flock(file, fcntl.LOCK_EX)
+        with file:
             yield
 
 
