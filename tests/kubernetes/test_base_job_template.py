@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -16,6 +19,8 @@ from prefect.utilities.schema_tools import ValidationError, is_valid_schema, val
 from prefect.utilities.templating import find_placeholders
 from prefect.workers.base import BaseJobConfiguration
 
+from components.config.keys import own_key_file, registry_key_file
+from components.registry.keys import new_key, read_approver_key, read_key, write_key
 from flows.serving import flow_run_pod
 from tests.kubernetes.building import K8S, by_kind, objects, overlay
 from tests.kubernetes.policy import containers, pod_specs, violations
@@ -171,6 +176,50 @@ def test_what_a_flow_run_says_wins_over_the_template_and_the_template_over_the_w
     assert configuration(env={"PREFECT_HOME": "/work/prefect"}).env["PREFECT_HOME"] == "/work/prefect"
 
 
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """The project as the image has it."""
+    folder = tmp_path / "image"
+    folder.mkdir()
+    (folder / "file").touch()
+    for command in ("init --quiet", "add file", "-c user.name=a -c user.email=a@b commit --quiet --message first"):
+        subprocess.run(["git", *command.split()], cwd=folder, check=True)
+    return folder
+
+
+def prepare(tmp_path: Path) -> Path:
+    """What the pod's first container does, with folders of the test in place of those of the image and of the pod."""
+    script = pod()["initContainers"][0]["command"][2]
+    for inside, here in ((" /opt/evenkeel", " {}/image"), (" /keys/", " {}/keys/")):
+        assert inside in script
+        script = script.replace(inside, here.format(tmp_path))
+    project = tmp_path / "work" / "project"
+    subprocess.run(["sh", "-c", script], env={**os.environ, "PROJECT": str(project)}, check=True)
+    return project
+
+
+def test_the_project_is_cloned_whole_and_once(image: Path, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    project = prepare(tmp_path)
+    assert (project / "file").exists() and project.stat().st_mode & 0o777 == 0o755
+    (project / "file").write_text("changed", encoding="utf-8")
+    assert (prepare(tmp_path) / "file").read_text(encoding="utf-8") == "changed"
+    assert not (project / ".state").exists()
+    assert [path.name for path in project.parent.iterdir()] == ["project"]
+
+
+def test_keys_of_the_secret_are_where_flow_runs_look_for_them_and_can_be_read(image: Path, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    for name, purpose in (("checkpoints.pem", "checkpoints"), ("registry.pem", "registry")):
+        write_key(new_key(purpose), tmp_path / "keys" / name).chmod(0o440)  # as Kubernetes mounts them
+    project = prepare(tmp_path)
+    read_key(own_key_file(project))
+    read_approver_key(registry_key_file(project))
+    (tmp_path / "keys" / "checkpoints.pem").unlink()
+    renewed = write_key(new_key("checkpoints"), tmp_path / "keys" / "checkpoints.pem")
+    assert own_key_file(prepare(tmp_path)).read_bytes() == renewed.read_bytes()
+
+
 def test_network_policies_know_a_flow_run_s_pod_by_a_label_that_prefect_leaves_alone() -> None:
     labels = job()["spec"]["template"]["metadata"]["labels"]
     assert labels["prefect.io/flow-run-id"] == str(UUID(int=1))
@@ -212,9 +261,10 @@ def test_every_secret_that_is_named_is_one_that_the_readme_says_how_to_make() ->
         server["externalDatabase"]["existingSecret"],
         worker()["worker"]["selfHostedServerApiConfig"]["basicAuth"]["existingSecret"],
         *(source["secretRef"]["name"] for one in containers(pod()) for source in one.get("envFrom", [])),
+        *(volume["secret"]["secretName"] for volume in pod()["volumes"] if "secret" in volume),
     }
     readme = (K8S / "README.md").read_text(encoding="utf-8")
-    assert named == {"prefect-auth", "prefect-database", "evenkeel-store"}
+    assert named == {"prefect-auth", "prefect-database", "evenkeel-store", "evenkeel-keys"}
     assert all(f"create secret generic {name} " in readme for name in named)
 
 
