@@ -102,7 +102,7 @@ class S3State(Section):
 
     kind: Literal["s3"]
     uri: str = Field(
-        pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._-]+)*$",
+        pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9][A-Za-z0-9._-]*)*$",
         description="s3://bucket/prefix; each run has a prefix of its own below it.",
     )
     endpoint_url: str | None = Field(None, description="The server, http(s)://host:port; None: AWS.")

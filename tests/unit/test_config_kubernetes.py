@@ -89,6 +89,8 @@ def test_an_image_is_named_by_its_digest(image: str) -> None:
         ([f"{HOW}.learner.shm=8Gi"], "must be less than memory"),
         ([f"{HOW}.shared={{kind: s3, uri: 's3://bucket/runs'}}"], "transfer broadcast"),
         ([f"{HOW}.shared={{kind: s3, uri: 'bucket/runs'}}"], "shared.s3.uri"),
+        ([f"{HOW}.shared={{kind: s3, uri: 's3://bucket/a/../b'}}"], "shared.s3.uri"),
+        ([f"{HOW}.shared={{kind: s3, uri: 's3://bucket/.runs'}}"], "shared.s3.uri"),
         (
             [f"{HOW}.shared={{kind: s3, uri: 's3://b-b/r', endpoint_url: 'http://u:secret@host:9000'}}"],
             "holds a name or a password",
