@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from components.config.keys import ED25519, approver_key
 from components.errors import InputError
-from components.files import fsync_directory, os_errors
+from components.files import flushed, os_errors
 from components.opening import MOST_CONFIGURATION, open_regular
 
 PrivateKey = Ed25519PrivateKey | ec.EllipticCurvePrivateKey
@@ -39,7 +39,7 @@ def new_key(purpose: Purpose = "approvals") -> PrivateKey:
 
 
 def write_key(key: PrivateKey, path: Path) -> Path:
-    """Write a private key to a new file that only its owner can read.
+    """Write a private key to a new file that only its owner can read, whole or not at all.
 
     Raises:
         InputError: there is a file already, which is never overwritten, or the folder cannot be written.
@@ -47,16 +47,12 @@ def write_key(key: PrivateKey, path: Path) -> Path:
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     with os_errors("write a key", path):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        except FileExistsError:
-            how = "a key is never overwritten: name another file, or move the old one away"
-            raise InputError("there is a file already", where=path, how=how) from None
-        with os.fdopen(handle, "wb") as file:
-            file.write(pem)
-            file.flush()
-            os.fsync(file.fileno())
-        fsync_directory(path.parent)
+        with flushed(path, pem, mode=0o600) as whole:
+            try:
+                os.link(whole, path)
+            except FileExistsError:
+                how = "a key is never overwritten: name another file, or move the old one away"
+                raise InputError("there is a file already", where=path, how=how) from None
     return path
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from pathlib import Path
-from uuid import uuid4
 
 from components.checkpoints.checks import check_stored
 from components.config.keys import own_key_file
 from components.config.promotion import Policy, load_policy
-from components.files import os_errors
+from components.errors import InputError
 from components.registry import Store
 from components.registry.signing import fingerprint, verify
 
@@ -36,15 +33,14 @@ def signing_key(project: Path, policy: Policy) -> Path | None:
 
 
 def _make(path: Path) -> None:
-    """Write a new key, whole or not at all; one that another process has just written stays."""
+    """Write a new key; one that another process has just written stays."""
     from components.registry.keys import new_key, write_key
 
-    temporary = write_key(new_key("checkpoints"), path.with_name(f".{path.name}.{uuid4().hex}"))
     try:
-        with os_errors("write a key", path), suppress(FileExistsError):
-            os.link(temporary, path)
-    finally:
-        temporary.unlink()
+        write_key(new_key("checkpoints"), path)
+    except InputError:
+        if not path.exists():
+            raise
 
 
 def verified(project: Path, store: Store, digest: str) -> Path:

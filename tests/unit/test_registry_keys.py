@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import stat
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 
-from components.errors import InputError
+from components.errors import InputError, MachineError
 from components.registry.keys import new_key, public_text, read_approver_key, read_key, verifies, write_key
 
 
@@ -31,6 +33,17 @@ def test_a_key_is_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is a file already"):
         write_key(new_key(), path)
     assert path.read_bytes() == before
+
+
+def test_of_a_key_that_could_not_be_written_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch, pytest.raises(MachineError, match="No space left"):
+        patch.setattr(os, "fsync", full)
+        write_key(new_key(), tmp_path / "ada.pem")
+    assert list(tmp_path.iterdir()) == []
+    read_key(write_key(new_key(), tmp_path / "ada.pem"))
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
