@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from components.config.base import Section
 from components.errors import CorrectableError, EvenkeelError, InputError
@@ -115,8 +115,9 @@ def store_run(workspace: Workspace, make: Callable[[], RunRecord]) -> RecordingR
 
     A failure is a problem in the returned result, and affects nothing else.
     """
-    kept = read_recording(workspace.root) or RecordingResult()
-    kept = kept.model_copy(update={"notes": [], "problems": []})
+    kept = RecordingResult()
+    with suppress(InputError):  # without it everything is pushed again, and it is written again
+        kept = (read_recording(workspace.root) or kept).model_copy(update={"notes": [], "problems": []})
     try:
         complete_optional_stages(workspace)
         record = make().model_copy(update={"tolerance": workspace.settings.record.tolerance})  # it may change later
@@ -219,9 +220,17 @@ def push_outputs(workspace: Workspace) -> None:
 
 
 def read_recording(root: Path) -> RecordingResult | None:
-    """Where the run in the workspace ``root`` was recorded; None where it was not."""
+    """Where the run in the workspace ``root`` was recorded; None where it was not.
+
+    Raises:
+        InputError: the file with it is damaged, or of another version.
+    """
     path = root / ".state" / RESULT_FILE
-    return RecordingResult.model_validate(read_json(path)) if path.exists() else None
+    try:
+        return RecordingResult.model_validate(read_json(path)) if path.exists() else None
+    except ValidationError as error:
+        how = f"`evenkeel run --resume {root.name}` writes it again"
+        raise InputError("does not say where the run is recorded", where=path, how=how) from error
 
 
 def _one_line(error: Exception) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from components.errors import InputError
-from components.files import append_line, read_json, write_json
+from components.files import append_line, read_json, write_json, write_text
 from flows.cli import main, runs
 from flows.host import branches, dvc
 from flows.host.branches import commit_run
@@ -131,6 +131,18 @@ def test_a_run_that_does_not_come_to_its_end_is_recorded_in_its_workspace_alone(
     assert record.outcome.state == state
     assert git(project, "branch", "--list", "runs/*") == ""
     assert read_recording(workspace.root) is None
+
+
+@pytest.mark.parametrize("text", ['{"strange": 1}', "{"])
+def test_a_note_of_an_earlier_recording_that_cannot_be_read_does_not_end_the_run(
+    project: Path, unpushed: None, text: str
+) -> None:
+    workspace = ready(project)
+    write_text(workspace.layout.state / storing.RESULT_FILE, text)
+    with pytest.raises(InputError):
+        read_recording(workspace.root)
+    kept = finish(workspace)
+    assert (kept.problems, kept.branch) == ([], f"runs/{workspace.run_id}")
 
 
 def test_a_record_of_another_format_is_refused(project: Path) -> None:
