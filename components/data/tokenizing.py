@@ -36,7 +36,7 @@ class Reader:
         special = _special_tokens(path) if path and path.is_file() else set()
         self.forbidden = tuple(sorted(special | set(MARKERS)))
         if folder and chat:
-            check_template(folder)
+            check_template(folder, special)
 
     @property
     def tokens(self) -> bool:
@@ -68,15 +68,16 @@ def _special_tokens(path: Path) -> set[str]:
     return {entry["content"] for entry in added if entry.get("special") and entry.get("content", "").strip()}
 
 
-def check_template(folder: Path) -> None:
+def check_template(folder: Path, special: set[str]) -> None:
     """Render a question as the policy will, in a process with limits, and see that it is still there.
 
     Raises:
-        InputError: the template cannot be rendered, or drops or changes the question.
+        InputError: the template cannot be rendered, drops or changes the question, or ends an answer with one of the
+            ``special`` tokens that is not the end token.
     """
     template, tokens = chat_template(folder)
     if template is not None:  # else the sft stage, which loads the checkpoint, says so
-        rendering.check_template(template, tuple(sorted(tokens.items())), folder, kept=PROBE)
+        rendering.check_template(template, tokens, special, folder, kept=PROBE)
 
 
 def chat_template(folder: Path) -> tuple[str | None, dict[str, str]]:

@@ -94,7 +94,8 @@ def _check_template(tokenizer: PreTrainedTokenizerBase, path: Path) -> None:
         raise InputError("the tokenizer has no chat template named default", where=path, how=how) from error
     if template != CHAT_TEMPLATE:
         texts = {name: str(text) for name, text in tokenizer.special_tokens_map.items() if not isinstance(text, list)}
-        check_template(template, tuple(sorted(texts.items())), path)
+        special = [str(token) for token in tokenizer.added_tokens_decoder.values() if token.special]
+        check_template(template, texts, special, path)
 
 
 def _check_end(end: str, path: Path) -> None:

@@ -12,7 +12,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -26,21 +26,25 @@ SECONDS = 5
 PATIENCE = 300.0
 """Seconds of wall time: the machine may be busy, and a template cannot wait for anything."""
 LOST = "it loses the question"
+ANSWER = "Evenkeel wrote this"
+"""As an answer, to see what the template puts behind it."""
 LONGEST = 2**20
 """Characters that a question of some words may be rendered as."""
 QUESTIONS = ("?", "What is 12 + 30?\n\nAnswer with a number.")
 HOW = "correct the template, or set policy.chat to false for plain text"
+OTHER_END = "it ends an answer with "
 
 
 @cache
-def problem(template: str, special: tuple[tuple[str, str], ...], kept: str = "") -> str | None:
+def problem(template: str, special: tuple[tuple[str, str], ...], tokens: tuple[str, ...], kept: str = "") -> str | None:
     """A sentence for what is wrong with a template; None where it renders. A process is started for each template once.
 
     Args:
         special: names of special tokens and their texts, which the template may use.
+        tokens: all special tokens of the tokenizer.
         kept: a question that must still be there, word by word, in what is rendered of it.
     """
-    request = json.dumps({"template": template, "special": dict(special), "kept": kept})
+    request = json.dumps({"template": template, "special": dict(special), "tokens": tokens, "kept": kept})
     root = str(Path(__file__).resolve().parents[2])
     environment = {"PYTHONPATH": root, "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     try:
@@ -57,15 +61,21 @@ def problem(template: str, special: tuple[tuple[str, str], ...], kept: str = "")
     return said or None
 
 
-def check_template(template: str, special: tuple[tuple[str, str], ...], where: Path, *, kept: str = "") -> None:
-    """Refuse a template that does not render within the limits; see `problem`.
+def check_template(
+    template: str, special: Mapping[str, str], tokens: Iterable[str], where: Path, *, kept: str = ""
+) -> None:
+    """Refuse a template that does not render within the limits, or ends an answer with another token than the policy
+    does; see `problem`.
 
     Raises:
         InputError: see there.
     """
-    found = problem(template, special, kept)
+    found = problem(template, tuple(sorted(special.items())), tuple(sorted(tokens)), kept)
     if found == LOST:
         raise InputError("the chat template loses the question", where=where, how=HOW)
+    if found and found.startswith(OTHER_END):
+        how = "set eos_token in tokenizer_config.json to the token that ends an answer, or policy.chat to false"
+        raise InputError(f"the chat template {found.removeprefix('it ')}", where=where, how=how)
     if found:
         raise InputError(f"the chat template cannot be rendered: {found}", where=where, how=HOW)
 
@@ -78,12 +88,12 @@ def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def render(template: str, special: dict[str, str], kept: str = "", questions: Sequence[str] = QUESTIONS) -> str:
-    """What is wrong; an empty text where all questions render, and ``kept`` is still there."""
+def render(template: str, special: dict[str, str], tokens: Sequence[str], kept: str = "") -> str:
+    """What is wrong; an empty text where all questions render, ``kept`` is still there, and answers end well."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
     try:
-        for question in (*questions, *filter(None, [kept])):
+        for question in (*QUESTIONS, *filter(None, [kept])):
             conversation = [[{"role": "user", "content": question}]]
             (text,), _ = render_jinja_template(
                 conversation, chat_template=template, add_generation_prompt=True, **special
@@ -101,14 +111,32 @@ def render(template: str, special: dict[str, str], kept: str = "", questions: Se
         BaseException
     ) as error:  # whatever a foreign program raises is its answer, and this process has no other task
         return f"{type(error).__name__}: {error}"[:300]
-    return ""
+    return _other_end(template, special, tokens)
+
+
+def _other_end(template: str, special: dict[str, str], tokens: Sequence[str]) -> str:
+    """Whether an answer ends with a special token that is not the end token, as a sentence. A template that renders no
+    answer, or puts no token behind it, says nothing of that."""
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": ANSWER}]
+    try:
+        (text,), _ = render_jinja_template([turns], chat_template=template, **special)
+    except BaseException:  # as above
+        return ""
+    _, found, behind = text.rpartition(ANSWER)
+    behind, end = behind.lstrip(), special.get("eos_token")
+    other = max((token for token in tokens if behind.startswith(token)), key=len, default=None)
+    if not found or not end or not other or behind.startswith(end):
+        return ""
+    return f"{OTHER_END}{other!r}, and the end token of the tokenizer is {end!r}"
 
 
 def main() -> None:
     """Read the template from standard input, and say on standard output what is wrong with it."""
     request = json.loads(sys.stdin.read())
     _limit()
-    print(json.dumps(render(request["template"], request["special"], request["kept"])))
+    print(json.dumps(render(request["template"], request["special"], request["tokens"], request["kept"])))
 
 
 if __name__ == "__main__":

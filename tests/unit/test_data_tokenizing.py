@@ -81,6 +81,22 @@ def test_templates_as_published_checkpoints_have_them_are_rendered(tmp_path, tem
     Reader(settings(folder(tmp_path, chat_template=template, bos_token={"content": "<s>"})))
 
 
+ENDED = "{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}{{ end }}\n{% endif %}{% endfor %}"
+
+
+def test_a_template_that_ends_answers_with_another_token_than_the_policy_is_an_error(tmp_path):
+    template = ENDED.replace("end }}", "' <|pad|>' }}")
+    with pytest.raises(InputError, match=r"ends an answer with '<\|pad\|>', and the end .* '<\|end\|>'") as caught:
+        Reader(settings(folder(tmp_path, chat_template=template)))
+    assert "eos_token" in str(caught.value.how)
+    Reader(settings(folder(tmp_path, chat_template=template, eos_token="<|pad|>")))
+
+
+@pytest.mark.parametrize("end", ["eos_token", "'\n' + eos_token", "' (<|pad|>)'", "''"])
+def test_a_template_that_ends_answers_with_the_end_token_or_with_none_is_rendered(tmp_path, end):
+    Reader(settings(folder(tmp_path, chat_template=ENDED.replace("end }}", f"{end} }}}}"))))
+
+
 @pytest.mark.parametrize("content", ["null", '"x"', '{"chat_template": 7}', '{"chat_template": {}}'])
 def test_a_configuration_of_a_tokenizer_that_is_none_is_named(tmp_path, content):
     folder(tmp_path)

@@ -19,7 +19,7 @@ from components.errors import InputError
 from components.files import manifest
 from components.policy import Policy, load_policy, response_logprobs
 from components.policy.padding import pad
-from components.policy.tiny import build_model, build_tokenizer
+from components.policy.tiny import CHAT_TEMPLATE, build_model, build_tokenizer
 
 LOAD = PolicySettings(model=CheckpointModel(kind="checkpoint", path=Path("unused")))
 
@@ -213,6 +213,7 @@ def edit_weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Callabl
     return save
 
 
+OTHER_END = CHAT_TEMPLATE.replace("<|end|>", "<|pad|>")
 Q_PROJ = "model.layers.0.self_attn.q_proj.weight"
 
 
@@ -224,6 +225,7 @@ Q_PROJ = "model.layers.0.self_attn.q_proj.weight"
         (lambda path: (path / "tokenizer.json").unlink(), "no tokenizer"),
         (lambda path: (path / "chat_template.jinja").unlink(), "no chat template"),
         (edit("tokenizer_config.json", eos_token=None), "no end-of-sequence token"),
+        (lambda path: (path / "chat_template.jinja").write_text(OTHER_END), r"ends an answer with '<\|pad\|>'"),
         (edit("config.json", model_type="no-such-architecture"), "no-such-architecture"),
         (edit("config.json", auto_map={"AutoModel": "evil.Model"}), "run code"),
         (edit("config.json", model_type="t5"), "cannot load"),
