@@ -32,7 +32,9 @@ TAKEN = (
 """What a checkpoint consists of."""
 PLAIN: Mapping[str, Sequence[Any]] = {
     "peft_type": ("LORA",),
-    "use_dora": (None, False),
+    "init_lora_weights": (None, True, False, "gaussian", "orthogonal", "eva"),
+    **dict.fromkeys(("use_dora", "use_qalora", "use_bdlora"), (None, False)),
+    **dict.fromkeys(("alora_invocation_tokens", "arrow_config", "kasa_config", "monteclora_config"), (None,)),
     "bias": (None, "none"),
     "modules_to_save": (None, []),
     "rank_pattern": (None, {}),
@@ -40,7 +42,8 @@ PLAIN: Mapping[str, Sequence[Any]] = {
     "layer_replication": (None,),
     "megatron_config": (None,),
 }
-"""What an adapter may say of itself: anything else is more than W + scaling * B @ A."""
+"""What an adapter may say of itself: anything else is more than W + scaling * B @ A. Other ways to begin (PiSSA, OLoRA,
+CorDA, LoftQ) take what A and B begin with out of the base, so that W is not the base's."""
 
 
 def adopt_checkpoint(path: Path, base: Path, settings: Settings) -> tuple[Policy, list[str]]:

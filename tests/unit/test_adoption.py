@@ -65,7 +65,7 @@ def test_of_a_folder_only_the_checkpoint_is_taken_and_pickles_are_not_opened(bas
     assert all(torch.equal(weight, found.weights()[name]) for name, weight in policy().weights().items())
 
 
-@pytest.mark.parametrize("changes", [{}, {"use_rslora": True}])
+@pytest.mark.parametrize("changes", [{}, {"use_rslora": True}, {"init_lora_weights": "orthogonal"}])
 def test_an_adapter_is_merged_as_peft_merges_it(base: Path, changes: dict[str, Any]) -> None:
     theirs = adapter(base, base.parent / "adapter", **changes).merge_and_unload()
     found, left_out = adopt_checkpoint(base.parent / "adapter", base, SETTINGS)
@@ -82,6 +82,9 @@ def test_an_adapter_is_merged_as_peft_merges_it(base: Path, changes: dict[str, A
         ({"megatron_config": {"a": 1}, "megatron_core": "os"}, "megatron_config"),
         ({"peft_type": "IA3"}, "peft_type: 'IA3'"),
         ({"r": 0}, "r is 0"),
+        ({"init_lora_weights": "pissa_niter_4"}, "init_lora_weights: 'pissa_niter_4'"),
+        ({"alora_invocation_tokens": [1, 2]}, "alora_invocation_tokens"),
+        ({"use_qalora": True}, "use_qalora: True"),
     ],
 )
 def test_an_adapter_that_is_more_than_a_plain_lora_is_refused(base: Path, changed: dict[str, Any], named: str) -> None:
