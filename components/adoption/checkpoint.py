@@ -120,6 +120,8 @@ def _merged(path: Path, base: Policy) -> dict[str, Tensor]:
         if match is None:
             raise InputError(f"{name} belongs to no plain LoRA", where=path / ADAPTER, how=how)
         pairs.setdefault(f"{match['module']}.weight", {})[match["side"]] = tensor.float()
+    if not pairs:
+        raise InputError("the adapter holds no weights", where=path / ADAPTER, how="copy it again")
     weights = dict(base.weights())
     for name, sides in pairs.items():
         weight = weights.get(name)

@@ -75,13 +75,17 @@ def check_policy(policy: Policy, path: Path) -> Policy:
     if policy.chat:
         _check_template(tokenizer, path)
     try:
-        policy.encode_prompt("?")
+        ids = policy.encode_prompt("?")
     except TemplateError as error:
         how = "correct the template, or set policy.chat to false for plain text"
         raise InputError(f"the chat template cannot be rendered: {error}", where=path, how=how) from error
     except LOAD_ERRORS as error:
         what = f"the tokenizer cannot encode a question: {type(error).__name__}: {error}"
         raise InputError(what, where=path, how="save the tokenizer again") from error
+    if not policy.chat and ids[-1:] == (policy.eos_id,):
+        what = "the tokenizer puts its end token behind every text, and no answer follows an end"
+        how = "take that token out of post_processor in tokenizer.json, or save the tokenizer with add_eos_token false"
+        raise InputError(what, where=path, how=how)
     return policy
 
 

@@ -111,7 +111,12 @@ def not_finite(tensors: dict[str, torch.Tensor]) -> Iterator[tuple[str, torch.Te
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [(half_of_a_pair, "the adapter has A for"), (another_width, "B @ A of"), (not_finite, "not finite")],
+    [
+        (lambda _: {}, "holds no weights"),
+        (half_of_a_pair, "the adapter has A for"),
+        (another_width, "B @ A of"),
+        (not_finite, "not finite"),
+    ],
 )
 def test_an_adapter_that_does_not_fit_the_base_is_refused(base: Path, change: Any, said: str) -> None:
     adapter(base, folder := base.parent / "adapter")

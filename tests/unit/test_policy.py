@@ -13,6 +13,8 @@ from factories import TINY, gpt2, policy, prompts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from tokenizers.processors import TemplateProcessing
 
 from components.config.policy import CheckpointModel, PolicySettings
 from components.errors import InputError
@@ -244,6 +246,15 @@ def test_plain_text_needs_no_chat_template(checkpoint):
     (checkpoint / "chat_template.jinja").unlink()
     loaded = load_policy(checkpoint, LOAD.model_copy(update={"chat": False, "instruction": "Q: "}))
     assert loaded.tokenizer.decode(loaded.encode_prompt("1+1=")) == "Q: 1+1="
+
+
+def test_plain_text_that_the_tokenizer_ends_is_refused(checkpoint):
+    tokenizer = Tokenizer.from_file(str(checkpoint / "tokenizer.json"))
+    tokenizer.post_processor = TemplateProcessing(single="$A <|end|>", special_tokens=[("<|end|>", 1)])
+    tokenizer.save(str(checkpoint / "tokenizer.json"))
+    load_policy(checkpoint, LOAD)  # a chat template ends what it renders by itself
+    with pytest.raises(InputError, match="puts its end token behind every text"):
+        load_policy(checkpoint, LOAD.model_copy(update={"chat": False}))
 
 
 def test_a_tokenizer_without_padding_pads_with_its_end_token(checkpoint):
