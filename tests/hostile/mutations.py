@@ -6,7 +6,7 @@ import copy
 import json
 import random
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 Tree = Any
@@ -160,6 +160,7 @@ BREAKS: dict[str, Callable[[bytes, int, random.Random], bytes]] = {
 """By name: given the bytes, a place in them, and random numbers."""
 
 
+@cache
 def json_texts() -> dict[str, str]:
     """Texts that are no JSON, or JSON that means trouble."""
     return {
