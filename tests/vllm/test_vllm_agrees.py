@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from time import sleep
 
+import httpx
 import pytest
 
 from components.config.policy import TinyModel
@@ -81,11 +82,20 @@ def test_a_hand_over_changes_what_is_sampled_and_another_one_changes_it_back(tie
     follows_every_hand_over(tied, tied=True)
 
 
+def written(engine: ServerEngine) -> float:
+    """Tokens that the server has written so far."""
+    (server,) = servers(engine)
+    text = httpx.get(f"{server.link.url}/metrics", timeout=60).text
+    return float(next(line for line in text.splitlines() if line.startswith("vllm:generation_tokens_total")).split()[1])
+
+
 def test_completions_in_flight_go_on_with_the_new_weights_and_say_so(tied):
     own = tiny()
     with ThreadPoolExecutor(1) as pool:
+        before = written(tied)
         future = pool.submit(tied.generate, prompts(own, 64), LONG)
-        sleep(0.3)
+        while written(tied) == before and not future.done():
+            sleep(0.01)
         tied.load_weights(weights_of(own))
         groups = future.result()
     mixed = [one.versions for group in groups for one in group if len(set(one.versions)) == 2]
