@@ -55,12 +55,11 @@ class rounded_weights(Lazily):
         return self._weights.keys()
 
 
-def int4_copy(policy: Policy) -> Policy:
-    """A frozen copy with the weights of all linear layers but the output head rounded to 4 bits.
+def in_int4(own: Policy) -> Policy:
+    """A frozen policy, with the weights of all linear layers but the output head rounded to 4 bits in their place.
 
     Raises:
-        InputError: the model has no such layer, so that the copy would be the policy itself.
+        InputError: the model has no such layer, so that nothing would be rounded.
     """
-    copy = policy.frozen_copy()
-    copy.load_weights(rounded_weights(copy, copy.weights()))
-    return copy
+    own.load_weights(rounded_weights(own, own.weights()))
+    return own

@@ -81,17 +81,16 @@ class Int8Policy(Policy):
         return {name: module for name, module in self.model.named_modules() if isinstance(module, Int8Linear)}
 
 
-def int8_copy(policy: Policy) -> Int8Policy:
-    """A frozen copy with all linear layers but the output head quantised.
+def in_int8(own: Policy) -> Int8Policy:
+    """A frozen policy, with all linear layers but the output head quantised in their place.
 
     Raises:
-        InputError: the model has no such layer, so that the copy would be the policy itself; or it is on a GPU.
+        InputError: the model has no such layer, so that nothing would be rounded; or it is on a GPU.
     """
-    if policy.model.device.type != "cpu":
+    if own.model.device.type != "cpu":
         how = "use precision auto or int4, or a vLLM server with quantised weights"
         raise InputError("int8 computes on CPUs alone", where="rollout.engine.precision", how=how)
-    copy = policy.frozen_copy()
-    for name, module in quantised_layers(copy.model).items():
+    for name, module in quantised_layers(own.model).items():
         parent, _, child = name.rpartition(".")
-        setattr(copy.model.get_submodule(parent), child, Int8Linear(module))
-    return Int8Policy(copy.model, copy.tokenizer, copy.chat, copy.instruction)
+        setattr(own.model.get_submodule(parent), child, Int8Linear(module))
+    return Int8Policy(own.model, own.tokenizer, own.chat, own.instruction)

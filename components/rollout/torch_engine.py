@@ -36,12 +36,12 @@ class TorchEngine(Engine):
     mix elsewhere. Dense decoders are computed by `dense`, all other models by their own forward pass.
 
     Args:
-        own: ``policy`` is frozen, and the engine's alone: no copy is made where the precision is the policy's.
+        own: ``policy`` is frozen, and the engine's alone: no copy is made.
     """
 
     def __init__(self, policy: Policy, settings: TorchEngineSettings, *, own: bool = False) -> None:
-        copy, self._rounded = PRECISIONS[settings.precision]
-        self._policy = policy if own and settings.precision == "policy" else copy(policy)
+        put, self._rounded = PRECISIONS[settings.precision]
+        self._policy = put(policy if own else policy.frozen_copy())
         self._dense = dense_model(self._policy.model)
         if self._dense is not None:
             self._dense.pack()

@@ -30,7 +30,7 @@ from components.learner.scoring import score_all
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy, load_policy, loading
 from components.policy import policy as policies
-from components.policy.int8 import int8_copy
+from components.policy.int8 import in_int8
 from components.policy.weights import weights_of
 from components.processes.environments import DEVICE
 from components.rollout.base import Sampling
@@ -132,7 +132,7 @@ def test_the_engine_on_a_cpu_holds_its_copy_in_the_precision_of_the_policy():
 
 def test_int8_is_refused_on_a_gpu(gpu):
     with pytest.raises(InputError, match="int8 computes on CPUs alone"):
-        int8_copy(moved(gpu))
+        in_int8(moved(gpu))
 
 
 # Each part where the model is, its results on the CPU

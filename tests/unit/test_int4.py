@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.errors import InputError
-from components.policy.int4 import GROUP, int4_copy, rounded, rounded_weights
+from components.policy.int4 import GROUP, in_int4, rounded, rounded_weights
 from components.rollout.torch_engine import TorchEngine
 
 PROJECTION = "model.layers.0.mlp.up_proj.weight"
@@ -57,17 +57,10 @@ def test_a_weight_keeps_its_precision():
 
 def test_linear_layers_are_rounded_and_embeddings_norms_and_the_head_are_not():
     own = policy().weights()
-    found = int4_copy(policy()).weights()
+    found = in_int4(policy()).weights()
     changed = {name for name in own if not torch.equal(own[name], found[name])}
     assert changed == {name for name in own if name.endswith("_proj.weight")}
     assert torch.equal(found[PROJECTION], rounded(own[PROJECTION]))
-
-
-def test_a_copy_leaves_the_policy_as_it_is():
-    source = policy()
-    before = source.weights()[PROJECTION].clone()
-    int4_copy(source)
-    assert torch.equal(source.weights()[PROJECTION], before)
 
 
 def test_a_name_that_the_policy_has_not_passes_to_the_check_of_names():
@@ -77,7 +70,7 @@ def test_a_name_that_the_policy_has_not_passes_to_the_check_of_names():
 
 def test_a_model_without_linear_layers_is_refused():
     with pytest.raises(InputError, match="no linear layer"):
-        int4_copy(gpt2())
+        in_int4(gpt2())
 
 
 def test_an_engine_computes_int4_with_the_lean_pass_of_dense_models():

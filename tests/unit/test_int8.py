@@ -13,11 +13,11 @@ from components.config.rollout import RolloutSettings
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.errors import InputError
 from components.policy import Policy, response_logprobs
-from components.policy.int8 import Int8Linear, int8_copy, quantise
+from components.policy.int8 import Int8Linear, in_int8, quantise
 from components.policy.padding import pad
 from components.policy.tiny import build_model
 from components.rollout import Sampling
-from components.rollout.precision import bfloat16_copy
+from components.rollout.precision import in_bfloat16
 from components.rollout.torch_engine import TorchEngine
 
 PROMPTS = [(2, 30, 3), (2, 30, 31, 32, 33, 34, 3), (2, 40, 41, 3)]
@@ -105,7 +105,7 @@ def test_a_layer_answers_in_the_precision_it_is_asked_in():
 
 
 def test_all_linear_layers_are_quantised_but_the_head_which_stays_tied_to_the_embedding():
-    copy = int8_copy(policy())
+    copy = in_int8(policy())
     kept = [name for name, module in copy.model.named_modules() if isinstance(module, nn.Linear)]
     assert kept == ["lm_head"]
     assert copy.model.lm_head.weight is copy.model.get_input_embeddings().weight
@@ -114,15 +114,8 @@ def test_all_linear_layers_are_quantised_but_the_head_which_stays_tied_to_the_em
     )  # four of attention, three of MLP
 
 
-def test_a_copy_leaves_the_policy_as_it_is():
-    source = policy()
-    int8_copy(source)
-    assert not any(isinstance(module, Int8Linear) for module in source.model.modules())
-
-
 def test_a_copy_goes_by_the_names_of_the_policy_and_tells_its_rounded_weights():
-    source = policy()
-    found = int8_copy(source).weights()
+    source, found = policy(), in_int8(policy()).weights()
     assert found.keys() == source.weights().keys()
     name = "model.layers.0.mlp.up_proj.weight"
     scale = source.weights()[name].abs().amax(1, keepdim=True) / 127
@@ -136,6 +129,18 @@ def test_a_model_without_linear_layers_is_refused_instead_of_sampled_from_as_it_
 
 
 # The engine
+
+
+@pytest.mark.parametrize("precision", ["auto", "policy", "bfloat16", "int8", "int4"])
+@pytest.mark.parametrize("own", [False, True])
+def test_an_engine_leaves_a_policy_as_it_is_and_copies_none_that_is_its_own(precision, own):
+    source = policy()
+    kept = {name: (p, p.detach().clone()) for name, p in source.model.named_parameters()}
+    tested = TorchEngine(source, TorchEngineSettings(precision=precision), own=own)
+    held = dict(tested._policy.model.named_parameters())
+    assert all((held[name] is kept[name][0]) == own for name in held)
+    same = [now.dtype == old.dtype and torch.equal(now, old) for now, old in kept.values()]
+    assert own or (all(same) and dict(source.model.named_parameters()).keys() == kept.keys())
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8", "int4"])
@@ -195,7 +200,7 @@ def test_bfloat16_rounds_parameters_alone_and_late_positions_are_as_exact_as_ear
     with torch.no_grad():
         for matrix in (p for p in exact.model.parameters() if p.ndim == 2):
             matrix.mul_(5)  # so that attention is not even
-    rounded = bfloat16_copy(exact)
+    rounded = in_bfloat16(exact.frozen_copy())
     assert {p.dtype for p in rounded.model.parameters()} == {torch.bfloat16}
     buffers = dict(rounded.model.named_buffers())
     for name, own in exact.model.named_buffers():
@@ -208,7 +213,7 @@ def test_bfloat16_rounds_parameters_alone_and_late_positions_are_as_exact_as_ear
 
 
 def test_reported_log_probabilities_are_those_of_the_quantised_model():
-    assert gaps(policy(), "int8", int8_copy(policy())).abs().max() < 1e-3
+    assert gaps(policy(), "int8", in_int8(policy())).abs().max() < 1e-3
 
 
 def test_a_checkpoint_is_not_judged_at_a_precision_for_training():

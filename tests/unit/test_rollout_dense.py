@@ -24,7 +24,7 @@ from transformers import (
 
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.policy import Policy
-from components.policy.int8 import int8_copy
+from components.policy.int8 import in_int8
 from components.rollout import dense, dense_context, shared_prompts, static_cache
 from components.rollout.base import Sampling
 from components.rollout.known_dense import dense_model
@@ -118,7 +118,7 @@ OTHER = {
     "rotary angles that depend on the length": lambda: llama(rope_parameters=DYNAMIC),
     "another activation": lambda: llama(hidden_act="gelu"),
     "another activation in one layer": lambda: softened(llama()),
-    "linear layers that were replaced": lambda: int8_copy(Policy(qwen3(), policy().tokenizer)).model,
+    "linear layers that were replaced": lambda: in_int8(Policy(qwen3(), policy().tokenizer)).model,
     "something hooked in": lambda: hooked(llama()),
     "a precision that nobody has looked at": lambda: llama().to(torch.float16),
     "two precisions": lambda: mixed_precisions(llama()),
