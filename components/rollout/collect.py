@@ -14,6 +14,7 @@ from components.policy import Policy
 from components.rewards import Scorer
 from components.rewards.scorer import settled
 from components.rollout.base import Engine, Sampling
+from components.rollout.turns import longest
 from components.seeds import derive
 from components.types import Completion, Group, Prompt, Score
 
@@ -102,12 +103,14 @@ class Collector:
             self._encode(question[:40], question, self._settings.max_new_tokens)
 
     def _encode(self, name: str, text: str, new_tokens: int) -> tuple[int, ...]:
-        ids, limit = self._policy.encode_prompt(text), self._policy.max_positions
+        ids, limit = self._policy.encode_prompt(text), longest(self._policy, self._engine)
         if limit is not None and len(ids) + new_tokens > limit:
             raise InputError(
-                f"a prompt of {len(ids)} tokens and {new_tokens} new ones exceeds the model's {limit} positions",
+                f"a prompt of {len(ids)} tokens and {new_tokens} new ones exceed the {limit} positions of the model or "
+                "of its servers",
                 where=f"prompt {name}",
-                how="lower data.validation.max_question_chars or rollout.max_new_tokens, or use a longer model",
+                how="lower data.validation.max_question_chars or rollout.max_new_tokens, raise "
+                "rollout.engine.max_model_len, or use a longer model",
             )
         return ids
 

@@ -320,7 +320,7 @@ def test_a_prompt_that_is_too_long_for_the_model_is_named_with_its_suite(tmp_pat
     rows = [{"question": "1+1=", "answer": "2"}, {"question": "1+" * 99, "answer": "2", "id": "long"}]
     write_jsonl(tmp_path / "rows.jsonl", rows)
     suite = {"kind": "file", "path": str(tmp_path / "rows.jsonl"), "format": "question_answer"}
-    with pytest.raises(InputError, match="exceeds the model's 64 positions") as caught:
+    with pytest.raises(InputError, match="exceed the 64 positions") as caught:
         evaluate.run(settings(evaluation={"suites": {"sums": suite}}), layout)
     assert caught.value.where == "evaluation.suites.sums, prompt long"
     assert caught.value.how is not None

@@ -362,6 +362,8 @@ def test_the_settings_build_every_engine():
 class Script(Engine):
     """Writes what it is told to, without a model."""
 
+    max_positions: int | None = None
+
     def __init__(self, text: Callable[[], str] = lambda: "") -> None:
         self._text = text
 
@@ -564,12 +566,16 @@ def test_attempts_of_a_step_sample_differently_and_a_step_repeats_with_its_seed(
     assert tested.step(alone, 1, seed=6).sampled[0] != first
 
 
-def test_a_prompt_too_long_for_the_model_is_refused_before_sampling():
-    micro, engine_settings = policy(), settings().rollout
-    collector = Collector(micro, engine(micro), Judge(parity), engine_settings)
-    too_long = replace(prompts(1)[0], text="9" * 60)
-    with pytest.raises(InputError, match="exceeds the model's 64 positions"):
+@pytest.mark.parametrize(("served", "digits"), [(None, 60), (40, 38)])
+def test_a_prompt_too_long_for_the_model_or_its_servers_is_refused_before_sampling(served, digits):
+    micro, sampler = policy(), Script()
+    sampler.max_positions = served
+    collector = Collector(micro, sampler, Judge(parity), settings().rollout)
+    too_long = replace(prompts(1)[0], text="9" * digits)
+    with pytest.raises(InputError, match=f"exceed the {served or 64} positions of the model or of its servers"):
         collector.groups([too_long], sampling(n=2))
+    with pytest.raises(InputError, match=f"exceed the {served or 64} positions"):
+        collector.check_lengths([too_long.text])
 
 
 # What a response may change
