@@ -80,7 +80,7 @@ def weights_of_engine(settings: Settings) -> float:
     """Of the copy that samples, which may be held at another precision; int4 weights lie unpacked."""
     engine = settings.rollout.engine
     if isinstance(engine, ServerEngine):
-        return BYTES.get(engine.dtype, _weights(settings)) * _share_here(settings, engine)
+        return BYTES.get(engine.dtype, _weights(settings)) * _served_here(settings, engine)
     if isinstance(engine, TorchEngine) and engine.precision in BYTES:
         return BYTES[engine.precision]
     if isinstance(engine, TorchEngine) and engine.precision == "auto" and gpu_for(settings) is not None:
@@ -88,16 +88,18 @@ def weights_of_engine(settings: Settings) -> float:
     return _weights(settings)
 
 
-def _share_here(settings: Settings, engine: ServerEngine) -> float:
-    """The share of a server's weights that is in the memory of this process, be that the machine's or a GPU's. Servers
+def _served_here(settings: Settings, engine: ServerEngine) -> float:
+    """Copies of the weights that servers hold in the memory of this process, be that the machine's or a GPU's. Servers
     that run already are not counted: they are elsewhere, or what they hold is not free any more."""
     if not isinstance(engine, VllmEngine) or engine.urls:
         return 0
     if not has_gpus():
-        return 1
+        return engine.processes
+    if gpu_for(settings) is None:
+        return 0
     own = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
-    shared = not engine.devices or own in ",".join(engine.devices).replace(" ", "").split(",")
-    return 1 / engine.tensor_parallel if shared and gpu_for(settings) is not None else 0
+    named = ",".join(engine.devices).replace(" ", "").split(",")
+    return (named.count(own) if engine.devices else engine.processes) / engine.tensor_parallel
 
 
 def _trained(settings: Settings) -> float:

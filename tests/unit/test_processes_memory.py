@@ -90,6 +90,7 @@ def test_a_stage_that_learns_needs_gradients_and_moments_and_the_engine_a_copy(t
     assert need("train", rollout={"engine": {"kind": "torch", "precision": "int8"}}) == 4 * 4 + 1
     assert need("train", rollout={"engine": {"kind": "torch", "precision": "int4"}}) == 4 * 4 + 4
     assert need("train", rollout={"engine": {"kind": "vllm", "processes": 1, "dtype": "float16"}}) == 4 * 4 + 2
+    assert need("train", rollout={"engine": {"kind": "vllm", "processes": 2, "dtype": "float16"}}) == 4 * 4 + 2 * 2
     assert need("train", rollout={"engine": {"kind": "vllm", "urls": ["http://rollout-0:8000"]}}) == 4 * 4
     adapter = {"policy": {"lora": {}}}
     assert [need(stage, sft={"steps": 1}, **adapter) for stage in ("sft", "train", "dpo")] == [3 * 4, 3 * 4 + 4, 3 * 4]
@@ -108,6 +109,7 @@ def test_a_stage_that_learns_needs_gradients_and_moments_and_the_engine_a_copy(t
         ({"dtype": "float16", "tensor_parallel": 2}, 4 * 4 + 1),
         ({"dtype": "float16", "devices": [" 0,1"], "tensor_parallel": 2}, 4 * 4 + 1),
         ({"dtype": "float16", "devices": ["1"]}, 4 * 4),
+        ({"dtype": "float16", "devices": ["0", "0"], "processes": 2, "gpu_memory": 0.4}, 4 * 4 + 2 * 2),
         ({"dtype": "float16", "sleep": True}, 4 * 4),
     ],
 )
@@ -119,7 +121,7 @@ def test_of_a_server_counts_what_is_on_the_gpu_of_the_learner(tmp_path, monkeypa
     assert largest_need(chosen, ["train"], 1)[1] == held
     assert largest_need(chosen.model_copy(update={"device": "cpu"}), ["train"], 1)[1] == 4 * 4
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2")
-    if "devices" in engine:
+    if "1" in str(engine.get("devices")):
         assert largest_need(chosen, ["train"], 1)[1] == 4 * 4 + 2 / chosen.rollout.engine.tensor_parallel
 
 
