@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +35,6 @@ def read_groups(path: Path, prompts: Sequence[Prompt], samples: int) -> dict[str
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a group: {error}", where=f"{path}:{number}", how=how) from error
     return found
-
-
-def joined(group: Group, more: Group) -> Group:
-    """One group of the completions of two."""
-    return replace(group, completions=group.completions + more.completions, scores=group.scores + more.scores)
 
 
 def _row(group: Group) -> dict[str, Any]:

@@ -89,8 +89,9 @@ def audit_answers(
     First ``size.samples`` of each; then, where a label can still turn out to be suspicious, the rest of
     ``admission.samples``. So what is found is what that many samples of every prompt would find.
     """
-    from components.kept_groups import joined, write_groups
+    from components.kept_groups import write_groups
     from components.policy import load_policy  # with torch, which this stage does without when no label is audited
+    from components.rollout.collect import joined
     from components.stages.triage import sample
 
     limits = settings.admission

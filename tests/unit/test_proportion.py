@@ -9,8 +9,9 @@ import pytest
 
 from components.config import Settings
 from components.files import append_line
-from components.kept_groups import joined, read_groups, write_groups
+from components.kept_groups import read_groups, write_groups
 from components.proportion import FEWEST, MOST, SampleSize, audit_sample, ranked_prompts, triage_sample
+from components.rollout.collect import joined
 from components.types import Completion, Group, Score
 from tests.unit.factories import prompts
 
