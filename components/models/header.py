@@ -17,6 +17,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from components.config.shipped import install
 from components.errors import InputError
 from components.files import os_errors
 from components.opening import open_regular
@@ -90,8 +91,7 @@ def read_header(path: Path) -> Header:
 def require_gguf() -> None:
     """Raises InputError where the package `gguf` is not installed."""
     if importlib.util.find_spec("gguf") is None:
-        how = "pip install -c constraints.txt -e '.[llm]'"
-        raise InputError("GGUF files are read by the package gguf, which is not installed", how=how)
+        raise InputError("GGUF files are read by the package gguf, which is not installed", how=install("llm"))
 
 
 def _type_sizes() -> dict[int, tuple[str, int, int]]:

@@ -40,7 +40,7 @@ def vllm_python(python: Path | None, folder: Path | None = None) -> Path:
     raise InputError(
         "no environment with vLLM",
         where=python or f"{ENVIRONMENT} in {folders[0]}, in {here} or above it",
-        how="build it with `make vllm-env`, or name its Python in rollout.engine.python",
+        how="build it with `make vllm-env` in a checkout, or name its Python in rollout.engine.python",
     )
 
 

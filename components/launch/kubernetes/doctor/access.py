@@ -6,6 +6,7 @@ import importlib.metadata
 import re
 
 from components.checks import Check
+from components.config.shipped import install
 from components.launch.kubernetes.api import Cluster, Examination
 from components.launch.kubernetes.api.wording import INSTALL, PLATFORM
 from components.launch.kubernetes.doctor.looking import Found, looks_at
@@ -23,10 +24,9 @@ def client() -> Check:
     try:
         version = importlib.metadata.version("kubernetes")
     except importlib.metadata.PackageNotFoundError:
-        return Check("client", "fail", "the package kubernetes is missing", "pip install -c constraints.txt -e .")
+        return Check("client", "fail", "the package kubernetes is missing", install())
     if version.partition(".")[0] != CLIENT:
-        fix = "pip install -c constraints.txt -e . gives the tested one"
-        return Check("client", "warn", f"kubernetes {version}, tested {CLIENT}", fix)
+        return Check("client", "warn", f"kubernetes {version}, tested {CLIENT}", f"{install()} gives the tested one")
     return Check("client", "ok", f"kubernetes {version}")
 
 
