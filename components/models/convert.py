@@ -72,7 +72,8 @@ def convert_into(gguf: Path, header: Header, folder: Path, say: Say) -> Converte
         InputError: an architecture, a tokenizer or a type of tensor that transformers does not know, weights that do
             not fit the metadata, not enough memory or disk; or the folder does not give what the file gives.
     """
-    check_needs(gguf, header, folder)
+    check_memory(gguf, header)
+    _check_disk(header, folder)
     say(f"dequantising {header.parameters:,} parameters of architecture {header.architecture} ({_kinds(header)})")
     policy = dequantised(gguf, header)
     say(f"writing {_mib(header.parameters * FLOAT32)} of safetensors")
@@ -84,15 +85,18 @@ def convert_into(gguf: Path, header: Header, folder: Path, say: Say) -> Converte
     return Converted(header, _verify(folder, expected))
 
 
-def check_needs(gguf: Path, header: Header, folder: Path) -> None:
-    """See that memory holds the weights while they are dequantised, and the disk what is written.
+def check_memory(gguf: Path, header: Header) -> None:
+    """See that memory holds the weights while they are dequantised.
 
     Raises:
-        InputError, MachineError: with both figures.
+        InputError: with both figures.
     """
-    size = header.parameters * FLOAT32
-    check_room("converting it to float32", size * COPIES, f"{header.parameters:,} parameters", gguf, HOW)
-    free = shutil.disk_usage(folder).free
+    size = header.parameters * FLOAT32 * COPIES
+    check_room("converting it to float32", size, f"{header.parameters:,} parameters", gguf, HOW)
+
+
+def _check_disk(header: Header, folder: Path) -> None:
+    size, free = header.parameters * FLOAT32, shutil.disk_usage(folder).free
     if size > free:
         what = f"the safetensors take {_mib(size)}, and the disk has {_mib(free)} left"
         raise MachineError(what, where=folder, how="make room, or choose a folder on another disk with --to")

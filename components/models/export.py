@@ -19,7 +19,7 @@ from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKEN
 from components.config.policy import CheckpointModel, PolicySettings
 from components.errors import InputError
 from components.files import os_errors, read_json
-from components.models.convert import check_needs, dequantised, logits
+from components.models.convert import check_memory, dequantised, logits
 from components.models.header import read_header, require_gguf
 from components.policy import Policy, load_policy
 
@@ -194,7 +194,7 @@ def _add_tensor(writer: GGUFWriter, name: str, weight: Tensor, half: bool) -> No
 
 def _verify(policy: Policy, target: Path) -> None:
     header = read_header(target)
-    check_needs(target, header, target.parent)
+    check_memory(target, header)
     found = dequantised(target, header)
     own, read = policy.weights(), found.weights()
     with torch.no_grad():

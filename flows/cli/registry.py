@@ -63,7 +63,9 @@ def show(
         write_text(page, report_of(context, found))
     if card is not None:
         from flows.exporting.card import card as card_of
+        from flows.exporting.export import cleared
 
+        cleared(context, which)
         write_text(card, card_of(context, found))
     if as_json:
         print_json(found.to_dict())

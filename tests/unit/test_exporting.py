@@ -177,6 +177,8 @@ def test_what_does_not_hold_is_not_exported(project: tuple[str, str], damage: st
     else:
         own_key_file(Path()).unlink()
     refused(project[1])
+    shown = RUNNER.invoke(app, ["show", project[1], "--card", "card.md"])
+    assert isinstance(shown.exception, InputError) and not Path("card.md").exists()
 
 
 def test_a_checkpoint_that_is_no_champion_is_not_exported_as_one(project: tuple[str, str]) -> None:

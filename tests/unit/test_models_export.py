@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from transformers import (
 from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKENIZER_SPLITS
 
 from components.errors import InputError
+from components.models import convert as converting
 from components.models import export as exporting
 from components.models.convert import convert, dequantised
 from components.models.export import export_gguf
@@ -81,6 +83,13 @@ def test_half_precision_stays_half(tmp_path: Path) -> None:
     folder = saved(tmp_path / "model", lambda config: Qwen2ForCausalLM(config).bfloat16(), Qwen2Config(**SIZES))
     export_gguf(folder, tmp_path / "to.gguf", "mine")
     assert read_header(tmp_path / "to.gguf").types == {"BF16", "F32"}
+
+
+def test_what_is_read_back_takes_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = saved(tmp_path / "model", Qwen2ForCausalLM, Qwen2Config(**SIZES))
+    monkeypatch.setattr(converting.shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
+    export_gguf(folder, tmp_path / "to.gguf", "mine")
+    assert (tmp_path / "to.gguf").exists()
 
 
 def test_a_file_that_gives_something_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
