@@ -19,7 +19,8 @@ from flows.display.output import field, print_json
 from flows.exporting.form import Form
 from flows.governance.registry import missing_registry
 
-Which = Annotated[str, typer.Argument(metavar="[champion|challenger|DIGEST]", help="Which one.")]
+NAMED = typer.Argument(metavar="[champion|challenger|DIGEST]", help="Which one.")
+Which = Annotated[str, NAMED]
 
 
 @app.command()
@@ -79,7 +80,7 @@ def show(
 
 @app.command()
 def verify(
-    which: Which = "",
+    which: Annotated[str | None, NAMED] = None,
     every: Annotated[bool, typer.Option("--all", help="Every checkpoint that was ever proposed.")] = False,
     as_json: AsJson = False,
     config: Config = DEMO,
@@ -87,13 +88,17 @@ def verify(
     """Do files, format, signature, evidence and records hold? Exit code 0: all do; 3: one does not, and which."""
     from flows.governance import verification
 
-    if every and which:
+    if every and which is not None:
         raise InputError("--all looks at every checkpoint", where=which, how="leave one of the two out")
     context = registry_context(config)
     if folder := missing_registry(context.project, load(config)):
         how = "name the right one in the configuration, or bring it back; the first candidate makes it"
         raise InputError("there is no registry, so nothing was verified", where=folder, how=how)
-    found = verification.verify_all(context) if every else verification.verify_checkpoint(context, which or "champion")
+    found = (
+        verification.verify_all(context)
+        if every
+        else verification.verify_checkpoint(context, "champion" if which is None else which)
+    )
     if as_json:
         print_json([asdict(one) for one in found.found])
     else:

@@ -50,16 +50,18 @@ def run(
     overrides: Overrides = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and stop.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over and execute every stage.")] = False,
-    resume: Annotated[str, typer.Option("--resume", metavar="RUN-ID", help="Go on with a run, as it was begun.")] = "",
+    resume: Annotated[
+        str | None, typer.Option("--resume", metavar="RUN-ID", help="Go on with a run, as it was begun.")
+    ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Train, judge and propose a checkpoint. The same command again continues a run that was stopped."""
     project = project_root(Path.cwd())
-    if resume:
+    if resume is not None:
         refuse_with_resume("--", config=config != DEMO, recipe=bool(recipe), fresh=fresh)
     with reporting("evenkeel"), working("reading the settings and the inputs"):
-        if resume:
+        if resume is not None:
             workspace = reopen(project, resume, overrides or ())
         else:
             wanted_settings = load(config, overrides or (), recipe_file(recipe))
@@ -71,7 +73,7 @@ def run(
         else:
             plan.show_plan(console, workspace, fresh=fresh)
         return
-    record = read_record(workspace.root) if resume else None
+    record = read_record(workspace.root) if resume is not None else None
     if record and record.finished and complete(workspace, record):
         print_outcome(workspace, record.outcome.candidate, record.outcome.reason, as_json)
         return
@@ -87,7 +89,7 @@ def run(
     console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
     with handle_signals(), Display(workspace, console, wanted(workspace.settings)):
         start_server()
-        commit, name = ("", workspace.run_id) if resume else (workspace.snapshot.commit, "")
+        commit, name = ("", workspace.run_id) if resume is not None else (workspace.snapshot.commit, "")
         try:
             outcome = post_training(
                 str(config), recipe, overrides=overrides or (), commit=commit, fresh=fresh, resume=name

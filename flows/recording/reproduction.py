@@ -59,7 +59,7 @@ def find_branch(project: Path, run_id: str) -> tuple[str, str]:
     found: dict[str, str] = {}
     for ref in sorted(refs):  # heads come before remotes
         name = ref.partition("/runs/")[2]
-        if name and name.startswith(run_id):
+        if name and run_id and name.startswith(run_id):
             found.setdefault(name, ref)
     if run_id in found:
         return run_id, found[run_id]

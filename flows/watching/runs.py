@@ -189,13 +189,14 @@ def all_runs(project: Path) -> list[RunView]:
 
 
 def find_run(project: Path, name: str) -> RunView:
-    """The run of this id, or the only one whose id begins so.
+    """The run of this id, or the only one whose id begins so. An empty name, as of an unset variable, is none.
 
     Raises:
         InputError: there is none, or there are several.
     """
     runs = all_runs(project)
-    matching = [run for run in runs if run.run_id == name] or [run for run in runs if run.run_id.startswith(name)]
+    begin_so = [run for run in runs if name and run.run_id.startswith(name)]
+    matching = [run for run in begin_so if run.run_id == name] or begin_so
     if len(matching) == 1:
         return matching[0]
     what = f"{len(matching)} runs begin with {name!r}" if matching else f"no run {name!r}"

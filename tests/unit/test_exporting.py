@@ -138,6 +138,7 @@ def test_all_but_the_card_is_the_checkpoint_and_the_registry_holds_as_before(pro
     (folder / "README.md").unlink()
     assert sha256_tree(folder) == project[0]
     assert RUNNER.invoke(app, ["verify", project[0]]).exit_code == 0
+    assert "names no checkpoint" in str(RUNNER.invoke(app, ["verify", ""]).exception)
 
 
 def test_an_adapter_gives_the_checkpoint_on_what_the_training_began_with(project: tuple[str, str]) -> None:

@@ -122,6 +122,9 @@ def test_only_settings_that_differ_from_their_defaults_are_listed(project: Path)
         (["params", "--set", "train.steps"], "--set"),
         (["approve", "0123456789ab", "--by", "Ada"], "no such candidate"),
         (["janitor", "--keep-days", "1000000"], "36500"),
+        (["run", "--resume", ""], "no run is named"),
+        (["cancel", ""], "no run ''"),
+        (["reproduce", ""], "there is no branch runs/RUN-ID here"),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(

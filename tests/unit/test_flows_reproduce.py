@@ -219,6 +219,8 @@ def test_a_branch_that_is_not_here_says_what_to_fetch(elsewhere: Path) -> None:
     assert "git fetch origin 'refs/heads/runs/*:refs/remotes/origin/runs/*'" in str(refused.value)
     with pytest.raises(InputError, match="more than one run begins with 'demo-'"):
         find_branch(elsewhere, "demo-")
+    with pytest.raises(InputError, match="no branch runs/RUN-ID"):
+        find_branch(elsewhere, "")
     with pytest.raises(InputError, match="no branch runs/xxx"):
         find_branch(elsewhere, "x" * 5000)
 

@@ -173,6 +173,12 @@ def test_a_stage_that_a_dead_run_was_in_is_not_said_to_be_running(project: Path)
     assert "interrupted" in printed(show_run, run)
 
 
+def test_an_empty_name_is_no_run(project: Path) -> None:
+    ran(project, "demo-1")
+    with pytest.raises(InputError, match="no run ''"):
+        find_run(project, "")
+
+
 def test_a_run_is_found_by_as_much_of_its_name_as_is_needed(project: Path) -> None:
     for name in ("demo-1a", "demo-1b", "demo-1"):
         ran(project, name)
