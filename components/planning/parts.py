@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 GIB = 2**30
-Moment = Literal["start", "sample", "forward", "backward", "hand-over", "checkpoint"]
-"""``start``: until the learner is built. Then, in every step: completions are sampled, the learner makes its passes,
-weights go to the sampler, and the learner's state is copied to be written."""
+Moment = Literal["start", "sample", "critic", "forward", "backward", "hand-over", "checkpoint"]
+"""``start``: until the learner is built. Then, in every step: completions are sampled, a critic learns, the learner
+makes its passes, weights go to the sampler, and the learner's state is copied to be written."""
 MOMENTS: tuple[Moment, ...] = get_args(Moment)
 START: tuple[Moment, ...] = ("start",)
 STEP: tuple[Moment, ...] = MOMENTS[1:]

@@ -6,7 +6,7 @@ its relatives), and of the lean pass that a learner in one process takes on a CP
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from components.config import Settings
@@ -45,11 +45,15 @@ class Load:
         rollout, train, learner = settings.rollout, settings.train, settings.learner
         new, ranks = rollout.max_new_tokens, learner.ranks.processes if learner.kind != "torch" else 1
         own = ceil(train.prompts_per_step * rollout.group_size / learner.updates_per_step / ranks)
-        # One row at least, and no more than a rank has of an update.
-        tokens = max(1, min(learner.micro_batch_tokens // (prompt + new), own)) * (prompt + new)
+        tokens = _of_a_pass(learner, own, prompt + new)
         rows = max(train.prompts_per_step * rollout.group_size, train.eval_prompts * train.eval_samples)
         most = rollout.engine.batch_rows if isinstance(rollout.engine, TorchEngine) else rows
         return cls(tokens, ceil(tokens * new / (prompt + new)), min(rows, most), rollout.group_size, prompt, new)
+
+
+def _of_a_pass(learner: LearnerSettings, rows: int, width: int) -> int:
+    """Tokens of a pass: one row at least, and no more than the ``rows`` that there are."""
+    return max(1, min(learner.micro_batch_tokens // width, rows)) * width
 
 
 def compute_bytes(learner: LearnerSettings, dtype: str) -> int:
@@ -106,9 +110,22 @@ def going_back(shape: Shape, load: Load, learner: LearnerSettings, dtype: str) -
     lean, at_once = is_lean(shape, learner, dtype), _at_once(shape, load, learner)
     whole = load.wanted * shape.vocabulary <= learner.logits_at_once
     of_logits = at_once * FP32 * (1 if lean else 2 if whole else 3)  # in pieces they are made once more
-    of_layer = (5 if lean else 3) * load.tokens * shape.intermediate * compute_bytes(learner, dtype)
+    return max(of_logits, _going_back_a_layer(shape, load, learner, dtype))
+
+
+def _going_back_a_layer(shape: Shape, load: Load, learner: LearnerSettings, dtype: str) -> float:
+    gradients = (5 if is_lean(shape, learner, dtype) else 3) * load.tokens * shape.intermediate
     again = layer_activations(shape, load, learner, dtype) if learner.activation_checkpointing else 0
-    return max(of_logits, of_layer + again)
+    return gradients * compute_bytes(learner, dtype) + again
+
+
+def critic_pass(settings: Settings, shape: Shape, load: Load) -> float:
+    """Bytes of the critic's pass through the backbone, of any rows of the batch: never lean, and in one process."""
+    learner, rows = settings.learner, settings.train.prompts_per_step * settings.rollout.group_size
+    tokens = _of_a_pass(learner, rows, load.prompt + load.new)
+    own = replace(shape, architecture=""), replace(load, tokens=tokens)
+    how = learner.model_copy(update={"kind": "torch"}), settings.policy.dtype
+    return activations(*own, *how) + _going_back_a_layer(*own, *how)
 
 
 def _at_once(shape: Shape, load: Load, learner: LearnerSettings) -> int:
@@ -116,7 +133,8 @@ def _at_once(shape: Shape, load: Load, learner: LearnerSettings) -> int:
     return max(shape.vocabulary, min(load.wanted * shape.vocabulary, learner.logits_at_once))
 
 
-def cache(shape: Shape, load: Load, number: float) -> float:
-    """Bytes of the embedded engine's keys and values; a group's rows share those of their prompt."""
-    columns = load.prompt / load.group + load.new
+def cache(shape: Shape, load: Load, number: float, *, shared: bool) -> float:
+    """Bytes of the embedded engine's keys and values; where they are ``shared``, a group has those of its prompt
+    once."""
+    columns = load.prompt / (load.group if shared else 1) + load.new
     return 2 * number * load.rows * columns * shape.layers * shape.kv_heads * shape.head_dim

@@ -23,6 +23,7 @@ from components.policy import Policy
 from components.policy.checking import LOAD_ERRORS
 from components.policy.lora import adapted, base_matrices
 from components.policy.policy import quiet
+from components.policy.quantised import linear_layers
 from components.policy.tiny import model_config
 
 FILE = "config.json"
@@ -55,6 +56,8 @@ class Shape:
     vocabulary: int
     head_norms: bool = False
     """Whether queries and keys are normed head by head, as in Qwen3."""
+    linear: int = 0
+    """Parameters that an int8 engine rounds: weights of linear layers but the output layer."""
 
     @property
     def parameters(self) -> int:
@@ -70,6 +73,11 @@ class Shape:
         """Parameters of the output layer, tied or not."""
         return self.vocabulary * self.hidden
 
+    @property
+    def backbone(self) -> int:
+        """Parameters without an output layer of their own."""
+        return self.parameters - (0 if self.tied else self.table)
+
 
 def shape_of(config: PretrainedConfig, lora: LoraSettings | None = None) -> Shape:
     """The shape of a model with this configuration.
@@ -81,6 +89,7 @@ def shape_of(config: PretrainedConfig, lora: LoraSettings | None = None) -> Shap
     kinds = by_kind(model)
     layers = [distinct(layer.parameters()) for layer in checkpointed_layers(model)]
     total, heads = sum(kinds.values()), int(text.num_attention_heads)
+    linear = distinct(layer.weight for layer in linear_layers(model).values())
     trainable, base = total, 0
     if lora is not None:
         with torch.device("meta"):  # peft makes its matrices where tensors are made
@@ -102,6 +111,7 @@ def shape_of(config: PretrainedConfig, lora: LoraSettings | None = None) -> Shap
         intermediate=columns_of(text),
         vocabulary=int(text.vocab_size),
         head_norms=any(name.endswith("q_norm.weight") for name, _ in model.named_parameters()),
+        linear=linear,
     )
 
 

@@ -14,8 +14,7 @@ def quantised_layers(model: PreTrainedModel) -> dict[str, nn.Linear]:
     Raises:
         InputError: there is none.
     """
-    head = model.get_output_embeddings()
-    linear = {name: m for name, m in model.named_modules() if isinstance(m, nn.Linear) and m is not head}
+    linear = linear_layers(model)
     if not linear:
         raise InputError(
             f"{type(model).__name__} has no linear layer that could be quantised",
@@ -23,3 +22,9 @@ def quantised_layers(model: PreTrainedModel) -> dict[str, nn.Linear]:
             how="use precision policy or bfloat16",
         )
     return linear
+
+
+def linear_layers(model: PreTrainedModel) -> dict[str, nn.Linear]:
+    """Linear layers by name, without the output head."""
+    head = model.get_output_embeddings()
+    return {name: m for name, m in model.named_modules() if isinstance(m, nn.Linear) and m is not head}

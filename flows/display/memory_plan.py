@@ -168,7 +168,8 @@ def facts(plan: Planned) -> str:
 def process_table(process: Process, room: Room) -> Table:
     """Every part at the moments at which it is there, in GiB; then the sums, and what there is."""
     times = f", {process.count} of them" if process.count > 1 else ""
-    table = Table("part", *MOMENTS, box=SIMPLE, padding=(0, 1, 0, 0), title=f"{process.name}{times}, GiB")
+    moments = [moment for moment in MOMENTS if moment != "critic" or process.of("critic")]
+    table = Table("part", *moments, box=SIMPLE, padding=(0, 1, 0, 0), title=f"{process.name}{times}, GiB")
     for column in table.columns:
         column.no_wrap = True
     for column in table.columns[1:]:
@@ -176,10 +177,10 @@ def process_table(process: Process, room: Room) -> Table:
     for on_gpu in (True, False):
         parts = [part for part in process.parts if part.on_gpu == on_gpu and part.size > 0]
         for part in parts:
-            table.add_row(part.name, *(gib(part.size) if moment in part.moments else "" for moment in MOMENTS))
+            table.add_row(part.name, *(gib(part.size) if moment in part.moments else "" for moment in moments))
         if parts:
             peak = process.peak(on_gpu)
-            sums = (Text(gib(process.at(one, on_gpu)), "bold" if one == peak.moment else "") for one in MOMENTS)
+            sums = (Text(gib(process.at(one, on_gpu)), "bold" if one == peak.moment else "") for one in moments)
             there = f" of {gib(room.gpu)}" if on_gpu and room.gpu is not None else ""
             table.add_row(Text(f"{'GPU' if on_gpu else 'memory'}{there}", "bold"), *sums, end_section=True)
     return table

@@ -115,8 +115,9 @@ def test_logits_are_bounded_by_the_setting():
     assert logits(SHAPE, LOAD, settings().learner, "float32") == 4 * 6 * 200  # the lean pass
 
 
-def test_the_cache_has_a_groups_prompt_once():
-    assert cache(SHAPE, LOAD, 4) == 2 * 4 * 4 * (2 / 2 + 6) * 4 * 1 * 5
+def test_the_cache_has_a_groups_prompt_once_where_its_rows_share_it():
+    assert cache(SHAPE, LOAD, 4, shared=True) == 2 * 4 * 4 * (2 / 2 + 6) * 4 * 1 * 5
+    assert cache(SHAPE, LOAD, 4, shared=False) == 2 * 4 * 4 * (2 + 6) * 4 * 1 * 5
 
 
 def test_the_load_follows_the_settings():
@@ -170,7 +171,9 @@ def test_a_critic_trains_what_the_policy_trains():
         {part.name: part.size for part in loop_parts(settings(**gae, **more), shape, LOAD)}
         for more, shape in (({}, SHAPE), ({"policy": {"lora": {}}}, ADAPTED))
     )
-    assert (whole["critic"], adapter["critic"]) == (16 * (P - 2000), 16 * 100)
+    assert (whole["critic"], adapter["critic"]) == (16 * P, 16 * 100)
+    assert (whole["critic's checkpoint"], adapter["critic's checkpoint"]) == (12 * P, 12 * 100)
+    assert "critic's base" not in adapter
 
 
 def test_every_rank_copies_its_share_of_a_checkpoint_in_the_machines_memory_and_only_where_the_loop_goes_on():
