@@ -79,7 +79,8 @@ class Drop:
         return "inconclusive" if unsure else "pass"
 
     def to_dict(self) -> dict[str, Any]:
-        shown = {"mean": self.mean, "se": self.se, "low": self.mean - Z * self.se, "high": self.mean + Z * self.se}
+        low, high = (self.mean - Z * self.se, self.mean + Z * self.se) if self.n > 1 else (None, None)
+        shown = {"mean": self.mean, "se": self.se, "low": low, "high": high}
         known = {"n": self.n, "lost": self.lost, "detectable": self.detectable if self.n else None}
         return {**shown, **known, "stratum": self.stratum}
 

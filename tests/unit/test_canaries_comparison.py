@@ -73,6 +73,7 @@ def test_a_fall_is_judged_by_its_size_and_by_what_so_many_probes_can_show(fallen
 def test_one_probe_is_never_enough_to_be_sure_of_a_fall(error_limit):
     (drop,) = falls(probe_set(1), [1.0], [0.0])
     assert drop.verdict(Limit(0.05, error_limit)) == "inconclusive" and not drop.beyond(Limit(0.05, error_limit))
+    assert (drop.to_dict()["low"], drop.to_dict()["high"]) == (None, None)
     content, chosen = found(1.0, 1.0, count=1, margins=(3.0, 1.0), **MARGIN | {"max_drop": 1.0})
     result, text = judge_canaries(content, chosen, {})
     assert result == "inconclusive" and "1 margin could be compared, which is too few" in text
