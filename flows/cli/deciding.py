@@ -124,7 +124,8 @@ def adopt_policy(
 
     context = _decision_context(config)
     found = adoption.adopt_policy(context, statements.StatementOptions(by, reason, key, days))
-    show_registry.show_adoption(console, found, DecisionCommands.of(context))
+    distrusted = adoption.distrusted_champion(context)
+    show_registry.show_adoption(console, found, distrusted, DecisionCommands.of(context))
     if isinstance(found, NotApproved):
         raise typer.Exit(EXIT_NO_CANDIDATE)
 

@@ -20,6 +20,7 @@ from components.registry import (
 from components.registry.adoption import adopt, adoption_question
 from components.registry.clock import utc_now
 from components.registry.records import record_key
+from components.registry.signing import verify
 from flows.governance.policies import HOW, earlier_policy, problems
 from flows.governance.registry import RegistryContext
 from flows.governance.statements import StatementOptions, unchecked_statement
@@ -47,6 +48,18 @@ def adopt_policy(context: RegistryContext, options: StatementOptions) -> Promoti
         return adopt(context.store, subject, earlier, context.policy)
     except NotApproved as missing:
         return missing
+
+
+def distrusted_champion(context: RegistryContext) -> str:
+    """What follows where no signer of the project's policy has signed the champion; "" where one has."""
+    champion = sound_history(context.store).champion
+    try:
+        if champion is not None:
+            verify(context.store, champion.digest, context.policy.signers)
+    except InputError as error:
+        what = f"under this policy the champion {champion.digest[:12]} cannot be pulled or compared with"
+        return f"{what}: {error.what}; {error.how}"
+    return ""
 
 
 def _check_champion(context: RegistryContext, history: History) -> None:

@@ -63,8 +63,12 @@ def _waiting(console: Console, found: Standing | None, short: str, lines: Decisi
     _grid(console, [*(("", line) for line in others), ("go on", f"{who}: {how}")])
 
 
-def show_adoption(console: Console, found: PromotionRecord | NotApproved, lines: DecisionCommands) -> None:
-    """Print the record, or the missing approvals and the next command."""
+def show_adoption(
+    console: Console, found: PromotionRecord | NotApproved, distrusted: str, lines: DecisionCommands
+) -> None:
+    """Print the record, or the missing approvals and the next command, and what ``distrusted`` the champion."""
+    if distrusted:
+        console.print(field(distrusted, "bold red"), soft_wrap=True)
     if isinstance(found, NotApproved):
         console.print(field(found.what, "yellow"), soft_wrap=True)
         _grid(console, [("go on", f"others who may: {lines.adopt()}")])

@@ -298,6 +298,16 @@ def test_a_champion_of_before_holds_once_the_new_policy_was_adopted(champion: st
     assert RUNNER.invoke(app, ["pull", "--to", "copy"]).exit_code == 0
 
 
+def test_adopting_signers_who_did_not_sign_the_champion_says_what_follows_and_how_to_prevent_it(champion: str) -> None:
+    Path(FILE).write_text(f"signers: {json.dumps({'ci': public_pem(new_key('checkpoints'))})}\n")
+    commit(Path())
+    adopted = RUNNER.invoke(app, ["adopt-policy", "--by", "ada"])
+    said = " ".join(adopted.output.split())
+    assert adopted.exit_code == 0 and f"the champion {champion[:12]} cannot be pulled or compared with" in said
+    assert "no signature of a trusted key (ci)" in said and "propose it again where a trusted key is" in said
+    assert RUNNER.invoke(app, ["pull", "--to", "copy"]).exit_code != 0
+
+
 def test_a_policy_that_no_commit_has_any_more_can_still_be_replaced(champion: str) -> None:
     Path(FILE).write_text("valid_days: 4\n")
     git(Path(), "add", "configs")
