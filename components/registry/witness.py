@@ -14,6 +14,7 @@ from components.config.promotion import Policy
 from components.errors import InputError
 from components.files import dump_json, load_json
 from components.registry.base import Store, check_digest
+from components.registry.candidates import PREFIX as CANDIDATES
 from components.registry.history import History
 from components.registry.identity import KEY, SHOWN, identity
 
@@ -57,8 +58,14 @@ def check_seen(witness: Store, store: Store, history: History) -> int:
         history: the records of ``store`` so far; what was appended since is taken in, for the witness may have seen it.
 
     Raises:
-        InputError: they lack it, or have another in its place; or the witness is one of another registry.
+        InputError: they lack it, or have another in its place; or the witness is one of another registry, or is itself
+            a registry.
     """
+    if witness.keys(CANDIDATES):
+        how = "name another folder or bucket in the policy, which those who write to the registry cannot change"
+        raise InputError(
+            "the witness holds candidates, so it is a registry, perhaps this one", where="witness", how=how
+        )
     if (registry := identity(witness)) and registry != history.registry:
         what = (
             f"the witness is that of the registry {registry[:SHOWN]}, and this is {history.registry[:SHOWN] or 'none'}"

@@ -101,6 +101,15 @@ def test_another_registry_with_the_same_witness_is_refused(store: MemoryStore, s
     assert not read_history(other).records
 
 
+def test_the_registry_is_no_witness_of_itself(
+    store: MemoryStore, seen: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    approve(store, propose(store), under=seen)
+    for place in ("components.registry.appending", "flows.governance.policies"):
+        monkeypatch.setattr(f"{place}.witness_of", lambda _: store)
+    refused(store, seen, "the witness holds candidates, so it is a registry")
+
+
 def test_what_it_missed_it_gets_with_the_next_decision(
     store: MemoryStore, seen: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
