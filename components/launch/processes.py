@@ -63,7 +63,7 @@ class ProcessLauncher(Launcher):
             what = f"rank 0 of the learner was lost, and with it the stage: {child.ending()}"
             return JobStatus("failed", EXIT_LOST, what)
         if said is None:  # it was killed before it could say anything
-            return JobStatus("failed", code, child.ending())
+            return JobStatus("failed", code or 1, child.ending())
         if said.exit_code == 0:
             return JobStatus("succeeded", 0)
         # Whoever reads this knows of the log of the process that waits, and of no other.

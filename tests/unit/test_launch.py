@@ -138,6 +138,13 @@ def test_a_stage_that_was_killed_shows_how_and_the_end_of_its_log(launched) -> N
     assert "train x inline" in status.message
 
 
+def test_a_stage_whose_process_ends_without_a_word_has_failed_whatever_its_exit_code(launched) -> None:
+    launcher, job_id = launched("import os; os._exit(0)")
+    status = launcher.wait(job_id, poll=0.05)
+    assert (status.state, status.exit_code) == ("failed", 1)
+    assert "driver ended with exit code 0" in status.message
+
+
 def test_a_cancelled_job_ends_with_all_that_it_started(launched, tmp_path: Path) -> None:
     launcher, job_id = launched(
         "import subprocess; print(subprocess.Popen(['sleep', '60'], start_new_session=True).pid, flush=True)\n"
