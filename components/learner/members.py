@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import psutil
 
 from components.errors import InputError, RankLost
-from components.processes.living import DEAD
+from components.processes.living import alive, born
 
 SETTLE = 3.0
 """Seconds in which a rank that was lost is seen to have ended."""
@@ -37,8 +38,7 @@ class Member(NamedTuple):
     @classmethod
     def this(cls, rank: int, program: str, log: str) -> Member:
         """This process."""
-        process = psutil.Process()
-        return cls(rank, socket.gethostname(), process.pid, process.create_time(), program, log)
+        return cls(rank, socket.gethostname(), os.getpid(), born(), program, log)
 
     @property
     def name(self) -> str:
@@ -53,11 +53,10 @@ class Member(NamedTuple):
         if self.host != socket.gethostname():
             return "running"
         try:
-            process = psutil.Process(self.pid)
-            status = process.status()
-            if process.create_time() != self.began or status in DEAD:
-                return "ended"
+            status = psutil.Process(self.pid).status()
         except psutil.NoSuchProcess:
+            return "ended"
+        if not alive(self.pid, self.began):
             return "ended"
         return "stopped" if status == psutil.STATUS_STOPPED else "running"
 

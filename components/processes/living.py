@@ -19,7 +19,10 @@ DEAD = frozenset({psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD})
 """States (Z and X in ``/proc/PID/stat``) in which nothing runs any more, though the number is still taken."""
 NAME = "owner.json"
 CLOCK = 2.0
-"""Seconds by which two readings of one process's creation time may differ: it is reckoned from the system's clock."""
+"""Seconds by which two readings of when one process began may differ."""
+STARTS = 2**32
+"""What distinguishes one start of the machine from another in `born`: more seconds than it stays up."""
+BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def lives(process: psutil.Process | int) -> bool:
@@ -34,11 +37,30 @@ def lives(process: psutil.Process | int) -> bool:
         return False
 
 
-def alive(pid: int, created: float) -> bool:
-    """Whether this very process, not another that was given its id, is alive. A zombie is not."""
+def born(pid: int | None = None) -> float:
+    """When this process, or the one with this number, began, whatever happens to the system's clock since: by a number
+    of the machine's start and the seconds after it. Without Linux the creation time by the system's clock.
+
+    Raises:
+        NoSuchProcess: there is none.
+    """
+    process = psutil.Process(pid)
     try:
-        process = psutil.Process(pid)
-        return abs(process.create_time() - created) < CLOCK and lives(process)
+        start = 1 + int(BOOT.read_text(encoding="ascii")[:4], 16)
+        stat = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return float(process.create_time())
+    return start * STARTS + int(stat.rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+
+
+def alive(pid: int, created: float) -> bool:
+    """Whether the process that `born` then, not another that was given its id, is alive. A zombie is not.
+
+    Earlier versions took down the creation time by the system's clock, and are known by that as long as it is not set.
+    """
+    try:
+        times = born(pid), psutil.Process(pid).create_time()
+        return any(abs(time - created) < CLOCK for time in times) and lives(pid)
     except psutil.NoSuchProcess:
         return False
 
@@ -49,7 +71,7 @@ def claim(folder: Path) -> None:
     Raises:
         InputError: it cannot be written to.
     """
-    own = {"pid": os.getpid(), "created": psutil.Process().create_time(), "host": platform.node()}
+    own = {"pid": os.getpid(), "created": born(), "host": platform.node()}
     write_json(folder / NAME, own)
 
 

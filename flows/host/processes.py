@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from components.processes import Child
-from components.processes.living import alive, lives
+from components.processes.living import alive, born, lives
 
 OWNER_VARIABLE = "EVENKEEL_OWNER"
 GRACE = 10.0
@@ -56,7 +56,7 @@ def take_over(project: Path) -> list[int]:
         The ids of the processes that were ended.
     """
     ended = end(leftovers(project))
-    os.environ[OWNER_VARIABLE] = f"{os.getpid()}:{psutil.Process().create_time():.0f}:{project}"
+    os.environ[OWNER_VARIABLE] = f"{os.getpid()}:{born():.0f}:{project}"
     return ended
 
 

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-import psutil
 from pydantic import Field, ValidationError
 
 from components.config.base import Section
 from components.errors import InputError
 from components.files import read_json, write_json
-from components.processes.living import alive
+from components.processes.living import alive, born
 from flows.host.locks import lock_file
 
 
@@ -25,7 +24,7 @@ class ProcessIdentity(Section):
 
     @classmethod
     def of(cls, pid: int) -> Self:
-        return cls(pid=pid, created=psutil.Process(pid).create_time())
+        return cls(pid=pid, created=born(pid))
 
     @property
     def alive(self) -> bool:

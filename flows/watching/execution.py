@@ -15,12 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-import psutil
-
 from components.errors import InputError, NoCandidate
 from components.files import os_errors, read_json, write_json
 from components.layout import Layout
-from components.processes.living import alive
+from components.processes.living import alive, born
 from flows.run.workspace import UNKNOWN_REQUEST, RunRequest, Workspace
 
 REQUEST = "asked"
@@ -139,7 +137,7 @@ def executing(workspace: Workspace, flow: str) -> Iterator[Running]:
         run_id=workspace.run_id,
         flow=flow,
         pid=os.getpid(),
-        created=psutil.Process().create_time(),
+        created=born(),
         host=platform.node(),
         began=now(),
         request=workspace.request,

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from components.processes.living import born
 from flows.host import processes
 from flows.host.processes import OWNER_VARIABLE, run, take_over
 
@@ -151,4 +152,4 @@ def test_children_carry_their_owner(tmp_path: Path) -> None:
     take_over(tmp_path)
     pid, started, project = os.environ[OWNER_VARIABLE].split(":")
     assert (int(pid), project) == (os.getpid(), str(tmp_path))
-    assert float(started) == pytest.approx(psutil.Process().create_time(), abs=1)
+    assert float(started) == pytest.approx(born(), abs=1)
