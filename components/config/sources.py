@@ -31,7 +31,11 @@ class FileSource(Section):
     sha256: str | None = Field(None, description="Digest of the input; filled in when the configuration is resolved.")
     name: str = Field("", description="Name of the source in records; the file's stem when empty.")
     question: str = Field("question", description="Column of the question.")
-    answer: str = Field("answer", description="Column of the reference answer or solution.")
+    answer: str = Field(
+        "answer",
+        description="Column of the reference answer or solution. Of an answer alone the solution becomes the answer "
+        "where the verifier looks for it.",
+    )
     answer_pattern: str | None = Field(
         None,
         description="Regular expression whose first group is the final answer inside the answer column. RE2 runs it in "

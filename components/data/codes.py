@@ -19,7 +19,7 @@ REASONS: dict[str, str] = {
     "duplicate_question": "remove the repeated row",
     "near_duplicate": "remove the row, or loosen data.validation.near_duplicates",
     "leak": "remove the row: its twin is in another split; or loosen data.validation.near_duplicates",
-    "verifier_refused": "fix the answer, or the settings under reward.verifier",
+    "verifier_refused": "let the solution state the right answer where reward.verifier looks for it (its marker)",
     "unscorable_reference": "fix the answer, or the settings under reward.verifier and reward.sandbox",
     "template_tokens": "remove the tokens that the chat template uses for roles and turns from the row",
 }

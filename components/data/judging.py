@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
+from components.config.verifiers import Verifier
 from components.content_id import normalise
 from components.data.candidates import Candidate
 from components.data.likeness import key
@@ -12,6 +14,7 @@ from components.data.rules import ACCEPTED, Row
 from components.data.splits import SPLITS
 from components.data.survey import Shared, Survey
 from components.data.tokenizing import Reader
+from components.rewards import build_verifier
 from components.rewards.sandbox import Sandbox
 from components.types import Score
 
@@ -24,6 +27,17 @@ def parts(rows: Iterable[Candidate], size: int = CHUNK) -> Iterator[list[Candida
     waiting = iter(rows)
     while part := list(islice(waiting, size)):
         yield part
+
+
+def in_form(rows: Iterable[Candidate], verifier: Verifier) -> Iterator[Candidate]:
+    """The same rows; a solution that is the answer alone becomes a text that states it where the verifier looks."""
+    form = build_verifier(verifier)
+    for row in rows:
+        prompt = row.prompt
+        if prompt.answer and prompt.solution == prompt.answer:
+            solution = form.wrap(prompt.answer)
+            row = replace(row, prompt=replace(prompt, solution=solution, demonstration=solution))
+        yield row
 
 
 class Judge:

@@ -16,7 +16,7 @@ from components.data.admission import Admission, Refused
 from components.data.candidates import Candidate
 from components.data.concentration import Heaviest, concentration, refuse_concentrated
 from components.data.consistency import train
-from components.data.judging import Judge, parts
+from components.data.judging import Judge, in_form, parts
 from components.data.limits import check_limits
 from components.data.page import render
 from components.data.prompts import read_prompts
@@ -119,7 +119,8 @@ def write_rows(folder: Path, passes: Passes, found: Survey, tally: Tally, reader
             working("validating", found.rows, "rows") as work,
         ):
             judge = Judge(found, shared(found), sandbox, reader)
-            for part in parts(passes()):
+            given = passes() if computed(settings.data.source) else in_form(passes(), settings.reward.verifier)
+            for part in parts(given):
                 rows = judge.rows(part, done)
                 if rows is None:
                     raise passes.changed()

@@ -96,9 +96,27 @@ def test_too_many_bad_rows_write_nothing_but_the_quarantine(tmp_path):
     assert not Path(caught.value.where).exists()  # the new one is beside the splits
 
 
+@pytest.mark.parametrize(
+    ("verifier", "stated"),
+    [
+        ({"kind": "numeric", "marker": "####"}, "####41"),
+        ({"kind": "math", "marker": None}, r"\boxed{41}"),
+        ({"kind": "numeric", "marker": None}, "41"),
+    ],
+)
+def test_of_an_answer_alone_the_solution_states_it_where_the_verifier_looks(tmp_path, verifier, stated):
+    source = lines(tmp_path / "rows.jsonl", [row(number, answer=number + 1) for number in range(100)])
+    given = settings({**source, "answer_pattern": None}).model_dump(mode="json")
+    given["reward"]["verifier"] = verifier
+    run(Settings.model_validate(given), layout := Layout(tmp_path / "work"))
+    prompts = {prompt.text: prompt for split in SPLITS for prompt in read_prompts(layout.split(split))}
+    found = prompts["40+1="]
+    assert (len(prompts), found.answer, found.solution, found.demonstration) == (100, "41", stated, stated)
+
+
 def test_a_reference_that_the_verifier_refuses_counts_as_bad(tmp_path):
-    rows = [row(i, answer=f"{i + 1}") for i in range(40)]
-    source = {**lines(tmp_path / "rows.jsonl", rows), "answer_pattern": None}
+    rows = [row(i, answer=f"count on {i + 1}") for i in range(40)]
+    source = {**lines(tmp_path / "rows.jsonl", rows), "answer_pattern": "on (.+)"}
     with pytest.raises(InputError, match=r"40 of 40 rows .*\n.*line 1: the verifier does not accept"):
         run(settings(source), Layout(tmp_path))
 
