@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from components.content_id import content_id
+from components.data.candidates import as_text, missing, textual
 from components.errors import InputError
 from components.files import read_numbered_jsonl
 from components.rewards.answers import last_box
@@ -77,8 +78,9 @@ def question_answer(row: Row) -> Problem:
     answer, difficulty = text_of(row, "answer"), row.get("difficulty", 0.0)
     if isinstance(difficulty, bool) or not isinstance(difficulty, int | float) or not isfinite(difficulty):
         raise Malformed(f"`difficulty` is {difficulty!r}; it must be a number")
-    named = {name: text_of(row, name) if row.get(name) else "" for name in ("solution", "family", "id", "source")}
-    solution = named.pop("solution") or answer
+    given = (name for name in ("solution", "family", "id", "source") if row.get(name) not in (None, ""))
+    named = {name: text_of(row, name) for name in given}
+    solution = named.pop("solution", answer)
     return Problem(text_of(row, "question"), answer, solution, difficulty=float(difficulty), **named)
 
 
@@ -109,18 +111,11 @@ def text_of(row: Row, column: str) -> str:
     if column not in row:
         raise Malformed(f"there is no `{column}`; found: {', '.join(f'`{name}`' for name in row) or 'nothing'}")
     value = row[column]
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or value != value or not _encodes(value):
+    if missing(value) or not textual(value):
         raise Malformed(f"`{column}` is no text: {value!a}")
-    if not str(value).strip():
+    if not (text := as_text(value)):
         raise Malformed(f"`{column}` is empty")
-    return str(value).strip()
-
-
-def _encodes(value: object) -> bool:
-    """Whether it has no half of a surrogate pair, which JSON can hold and UTF-8 cannot."""
-    return not any("\ud800" <= character <= "\udfff" for character in str(value))
+    return text
 
 
 def read_problems(path: Path, form: str, name: str) -> list[Prompt]:

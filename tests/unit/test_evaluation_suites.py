@@ -80,6 +80,11 @@ def test_questions_with_what_the_slices_need(tmp_path: Path) -> None:
     assert (prompt.id, prompt.family, prompt.difficulty, prompt.source) == ("x", "sums", 2, "book")
 
 
+def test_an_id_and_a_family_of_0_are_no_missing_ones(tmp_path: Path) -> None:
+    (prompt,) = one(tmp_path / "a.jsonl", "question_answer", {"question": "?", "answer": 0, "id": 0, "family": 0})
+    assert (prompt.id, prompt.family, prompt.answer) == ("0", "0", "0")
+
+
 def test_a_split_of_the_data_stage_is_a_suite(tmp_path: Path) -> None:
     rows = [prompt.to_dict() for prompt in prompts(3)]
     assert [p.id for p in one(tmp_path / "a.jsonl", "prompts", *rows)] == ["p000", "p001", "p002"]
@@ -115,6 +120,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_row(tmp_path: Path) -> None:
         ("question_answer", {"question": "?", "answer": "1", "difficulty": "high"}, "`difficulty` is 'high'"),
         ("question_answer", {"question": "?", "answer": "1", "difficulty": 1e999}, "`difficulty` is inf"),
         ("question_answer", {"question": "?", "answer": True}, "`answer` is no text: True"),
+        ("question_answer", {"question": "?", "answer": 1e999}, "`answer` is no text: inf"),
         ("question_answer", {"question": "half of \ud83d", "answer": "1"}, "`question` is no text: 'half of \\ud83d'"),
         ("prompts", {"question": "?", "answer": "1"}, "not a prompt"),
     ],
