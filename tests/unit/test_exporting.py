@@ -211,6 +211,8 @@ def test_the_card_states_what_the_evidence_states(project: tuple[str, str]) -> N
         "Warned: 60 steps; entropy halved fired",
         "| Code, commit | 1111111111111111111111111111111111111111 |",
         "There is no approval.",
+        "vllm serve THIS_FOLDER --dtype float32 --generation-config vllm",
+        "answers of at most 40 tokens: greedy ones, and samples at temperature 1.0 of the whole distribution",
         "it was compared with its own start only",
     ):
         assert expected in body
