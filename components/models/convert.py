@@ -213,7 +213,7 @@ def _verify(folder: Path, expected: Tensor) -> str:
     try:
         check_policy(Policy(policy.model, policy.tokenizer, chat=True), folder)
     except InputError as error:
-        return error.what
+        return f"{error.what}: {error.how}"
     return ""
 
 

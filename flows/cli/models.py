@@ -71,4 +71,4 @@ def _conclude(found: Converted, target: Path) -> None:
     """How a configuration names what is there now."""
     _say(f"{target}: {found.header.parameters:,} parameters; policy.model: {{kind: checkpoint, path: {target}}}")
     if found.no_chat:
-        _say(f"{found.no_chat}: set policy.chat to false")
+        _say(found.no_chat)

@@ -109,7 +109,12 @@ def test_a_tokenizer_that_lies_next_to_the_file_is_not_taken_for_the_file_s(tiny
 
 
 @pytest.mark.parametrize(
-    ("template", "why"), [(None, "the tokenizer has no chat template"), ("{{ 1 / 0", "cannot be rendered")]
+    ("template", "why"),
+    [
+        (None, "the tokenizer has no chat template: add one, or set policy.chat to false"),
+        ("{{ 1 / 0", "cannot be rendered"),
+        ("{% for m in messages %}{{ m.content }}<|start|>{% endfor %}", "set eos_token in tokenizer_config.json"),
+    ],
 )
 def test_a_file_without_a_template_that_works_is_converted_and_said_to_be_plain_text(tmp_path, template, why):
     write_gguf(tmp_path / "plain.gguf", template=template)
