@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from components.data.candidates import Candidate
+from components.data.likeness import even_answer
 from components.data.rules import Row, Rule, code_of
 from components.data.validation import Finding
 from components.types import Split
@@ -51,7 +52,8 @@ class Admission:
                 continue
             for rule, _ in broken:
                 if rule.shared is not None:
-                    earlier = _Earlier(row.split, row.keys["question"], place(row.candidate))
+                    answer = even_answer(row.prompt.answer)
+                    earlier = _Earlier(row.split, row.keys["question"], answer, place(row.candidate))
                     self._taken[rule.shared].setdefault(row.keys[rule.shared], earlier)
             yield row
 
@@ -70,8 +72,12 @@ class Admission:
         return True
 
     def _reason(self, rule: Rule, value: Any, row: Row) -> str:
-        earlier = self._taken[rule.shared][row.keys[rule.shared]].place if rule.shared else ""
-        return rule.reason.format(value=value, id=row.prompt.id, earlier=earlier)
+        if rule.shared is None:
+            return rule.reason.format(value=value)
+        earlier = self._taken[rule.shared][row.keys[rule.shared]]
+        other = rule.shared == "question" and earlier.answer != even_answer(row.prompt.answer)
+        reason = rule.reason.format(id=row.prompt.id, earlier=earlier.place)
+        return f"{reason}, with another answer" if other else reason
 
 
 class _Earlier(NamedTuple):
@@ -79,6 +85,7 @@ class _Earlier(NamedTuple):
 
     split: Split
     question: int
+    answer: str
     place: str
 
 

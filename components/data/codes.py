@@ -16,7 +16,7 @@ REASONS: dict[str, str] = {
     "bad_difficulty": "write a finite number, or leave data.source.difficulty out",
     "too_long": "shorten or remove the row, or raise the limit under data.validation",
     "duplicate_id": "give every row an id of its own, or leave data.source.id out",
-    "duplicate_question": "remove the repeated row",
+    "duplicate_question": "remove the repeated row; where the answers differ, keep the right one: the first was taken",
     "near_duplicate": "remove the row, or loosen data.validation.near_duplicates",
     "leak": "remove the row: its twin is in another split; or loosen data.validation.near_duplicates",
     "verifier_refused": "let the solution state the right answer where reward.verifier looks for it (its marker)",

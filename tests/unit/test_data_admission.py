@@ -98,7 +98,8 @@ def test_sound_rows_are_all_admitted_in_order():
         ({"text": "x" * 21}, "too_long", "the question is longer than 20 characters"),
         ({"solution": "x" * 31}, "too_long", "the solution is longer than 30 characters"),
         ({"id": "id-0"}, "duplicate_id", "the id 'id-0' is taken by line 1"),
-        ({"text": " 0  +  0"}, "duplicate_question", "the question repeats that of line 1"),
+        ({"text": " 0  +  0", "answer": "$0$."}, "duplicate_question", "the question repeats that of line 1"),
+        ({"text": " 0  +  0"}, "duplicate_question", "the question repeats that of line 1, with another answer"),
     ],
 )
 def test_one_broken_row_is_quarantined_with_its_line_reason_and_code(changes, code, reason):
