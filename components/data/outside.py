@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -41,10 +42,20 @@ def prompts_of(entry: PythonEntry, seed: int, name: str) -> list[Prompt]:
     """
     found = list(candidates(entry, seed, name))
     for one in found:
-        if one.fault is not None or one.not_text or not (one.prompt.text and one.prompt.answer):
-            why = one.fault.words if one.fault is not None else "its question or answer is empty or not text"
+        if why := _wrong(one):
             raise InputError(f"row {one.line} is not a problem: {why}", where=entry.target, how="correct the code")
     return [one.prompt for one in found]
+
+
+def _wrong(one: Candidate) -> str:
+    """Why a row is no problem; "" where it is one."""
+    if one.fault is not None:
+        return one.fault.words
+    if one.not_text or not (one.prompt.text and one.prompt.answer):
+        return "its question or answer is empty or not text"
+    if not one.prompt.id:
+        return "its id is empty or not text"
+    return "its difficulty is not a finite number" if math.isnan(one.prompt.difficulty) else ""
 
 
 def candidate(row: Any, number: int, name: str) -> Candidate:

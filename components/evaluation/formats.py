@@ -146,10 +146,10 @@ def read_problems(path: Path, form: str, name: str) -> list[Prompt]:
         )
     if not found:
         raise InputError("a suite without problems", where=path, how="give JSON lines, one problem each")
-    return _distinct(found)
+    return distinct(found)
 
 
-def _distinct(prompts: list[Prompt]) -> list[Prompt]:
+def distinct(prompts: list[Prompt]) -> list[Prompt]:
     """The second, third ... prompt of one id gets a number, such that no other has this id."""
     seen, taken = Counter[str](), {prompt.id for prompt in prompts}
     named = []

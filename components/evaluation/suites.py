@@ -17,7 +17,7 @@ from components.config.sources import computed
 from components.data.outside import prompts_of
 from components.data.prompts import read_prompts, subset
 from components.errors import InputError
-from components.evaluation.formats import read_problems
+from components.evaluation.formats import distinct, read_problems
 from components.files import sha256_json
 from components.layout import Layout
 from components.seeds import derive
@@ -116,7 +116,7 @@ def _problems(name: str, suite: Suite) -> list[Prompt]:
         check_digest(suite.path, suite.sha256)
         return read_problems(suite.path, suite.format, name)
     if isinstance(suite, PythonSuite):
-        return prompts_of(suite, suite.seed, name)
+        return distinct(prompts_of(suite, suite.seed, name))
     if isinstance(suite, ReasoningGymSuite):
         return list(reasoning_gym.generate(suite.source, suite.seed))
     problems = TASKS[suite.source.task](suite.source, suite.seed)

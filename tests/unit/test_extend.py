@@ -233,10 +233,25 @@ def sum_of(text: str) -> int:
     return int(one) + int(other)
 
 
-def test_a_row_that_is_no_problem_ends_an_evaluation_with_its_number(folder: Path) -> None:
-    changed(folder, "sums", "        yield {", "        yield {'question': '', 'answer': '1'}\n        yield {")
-    with pytest.raises(InputError, match="row 1 is not a problem"):
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"question": ""}, "its question or answer is empty"),
+        ({"id": None}, "its id is empty"),
+        ({"difficulty": "hard"}, "its difficulty is not a finite number"),
+    ],
+)
+def test_a_row_that_is_no_problem_ends_an_evaluation_with_its_number(folder: Path, row: Any, why: str) -> None:
+    odd = {"question": "?", "answer": "1", **row}
+    changed(folder, "sums", "        yield {", f"        yield {odd}\n        yield {{")
+    with pytest.raises(InputError, match=f"row 1 is not a problem: {why}"):
         suites(suite())
+
+
+def test_problems_of_a_source_that_share_an_id_are_kept_apart(folder: Path) -> None:
+    changed(folder, "sums", '"difficulty"', '"id": "sum", "difficulty"')
+    (found,) = suites(suite())
+    assert len({prompt.id for prompt in found.prompts}) == 2
 
 
 def test_the_labels_of_a_source_are_trusted_by_the_digest_of_its_code(folder: Path) -> None:
