@@ -12,7 +12,7 @@ REASONS: dict[str, str] = {
     "empty_answer": "write the answer, or remove the row",
     "answer_not_found": "fix the row, or data.source.answer_pattern or data.source.format",
     "empty_id": "give the row an id, or leave data.source.id out: ids are then made from the question",
-    "empty_origin": "say where the row comes from, or leave data.source.origin out",
+    "empty_origin": "say where the row comes from, or leave the origin out",
     "bad_difficulty": "write a finite number, or leave data.source.difficulty out",
     "too_long": "shorten or remove the row, or raise the limit under data.validation",
     "duplicate_id": "give every row an id of its own, or leave data.source.id out",

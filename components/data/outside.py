@@ -65,6 +65,8 @@ def candidate(row: Any, number: int, name: str) -> Candidate:
     cells = {str(key): as_scalar(value) for key, value in row.items()}
     if missing := [column for column in NEEDED if column not in row]:
         return Candidate(NOTHING, cells, number, Fault("missing_column", f"the row has no {', '.join(missing)}"))
+    if "origin" in row and not as_text(row["origin"]):
+        return Candidate(NOTHING, cells, number, Fault("empty_origin", "the row's origin is empty"))
     text, answer = as_text(row["question"]), as_text(row["answer"])
     solution = as_text(row.get("solution", answer))
     prompt = Prompt(

@@ -206,7 +206,13 @@ def test_the_source_gives_rows_that_are_read_like_those_of_a_file(folder: Path) 
 
 
 @pytest.mark.parametrize(
-    ("row", "code"), [("'a row'", "not_object"), ("{'question': 'a'}", "missing_column")], ids=["text", "no answer"]
+    ("row", "code"),
+    [
+        ("'a row'", "not_object"),
+        ("{'question': 'a'}", "missing_column"),
+        ("{'question': 'a', 'answer': 'b', 'origin': None}", "empty_origin"),
+    ],
+    ids=["text", "no answer", "no origin"],
 )
 def test_a_bad_row_of_a_source_is_its_own_fault(folder: Path, row: str, code: str) -> None:
     changed(folder, "sums", "        yield {", f"        yield {row}\n        yield {{")
