@@ -6,7 +6,7 @@ import json
 from collections import Counter
 
 from components.config.environments import EnvironmentVerifier, VerifiersSource
-from components.content_id import content_id
+from components.content_id import content_id, normalise
 from components.environments.process import EnvironmentProcess
 from components.errors import InputError
 from components.types import Prompt
@@ -28,11 +28,11 @@ def environment_prompts(source: VerifiersSource) -> list[Prompt]:
 def prompts_of(source: VerifiersSource, process: EnvironmentProcess) -> list[Prompt]:
     """The same, of a process that runs the environment."""
     tasks = process.tasks(source.rows)
-    openings = Counter(task["opening"] for task in tasks)
+    openings = Counter(normalise(task["opening"]) for task in tasks)
     found = []
     for number, task in enumerate(tasks):
         opening = task["opening"]
-        alone = opening and openings[opening] == 1
+        alone = opening and openings[normalise(opening)] == 1
         text = opening if alone else f"{opening}\n[task {number}]".lstrip()
         found.append(
             Prompt(

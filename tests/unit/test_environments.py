@@ -24,6 +24,7 @@ from components.environments.conversation import Rewritten, further_ids, opening
 from components.environments.episodes import KIND, OPENING, Episodes, verdict
 from components.environments.players import Conversation, Players
 from components.environments.process import Answer, EnvironmentProcess
+from components.environments.prompts import prompts_of
 from components.environments.table import Table
 from components.errors import InputError
 from components.policy import Policy
@@ -45,6 +46,24 @@ def policy(*, chat: bool = True) -> Policy:
 
 
 MICRO = policy()
+
+
+# Tasks as prompts
+
+
+class Tasks(EnvironmentProcess):
+    """An environment whose tasks open with these texts."""
+
+    openings = ("Guess.", "guess.  ", "", "Count.")
+
+    def tasks(self, rows: int) -> list[dict[str, Any]]:
+        return [{"opening": text, "hash": text, "answer": "1", "solution": ""} for text in self.openings[:rows]]
+
+
+def test_tasks_whose_openings_are_one_question_are_told_apart_by_their_number() -> None:
+    source = VerifiersSource.model_validate(SOURCE)
+    texts = [prompt.text for prompt in prompts_of(source, Tasks(source))]
+    assert texts == ["Guess.\n[task 0]", "guess.  \n[task 1]", "[task 2]", "Count."]
 
 
 # Who waits for whom
