@@ -53,9 +53,10 @@ def adopt_policy(context: RegistryContext, options: StatementOptions) -> Promoti
 def distrusted_champion(context: RegistryContext) -> str:
     """What follows where no signer of the project's policy has signed the champion; "" where one has."""
     champion = sound_history(context.store).champion
+    if champion is None:
+        return ""
     try:
-        if champion is not None:
-            verify(context.store, champion.digest, context.policy.signers)
+        verify(context.store, champion.digest, context.policy.signers)
     except InputError as error:
         what = f"under this policy the champion {champion.digest[:12]} cannot be pulled or compared with"
         return f"{what}: {error.what}; {error.how}"
