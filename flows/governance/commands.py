@@ -62,9 +62,10 @@ class DecisionCommands:
 
 def approval_of_run(project: Path, run_id: str, digest: str) -> str:
     """The line that approves the candidate of a run that has its workspace."""
-    gate = read_json(Layout(project / "runs" / run_id).gate)
+    gate = Layout(project / "runs" / run_id).gate
+    doubtful = gate.exists() and read_json(gate)["result"] == "inconclusive"
     lines = DecisionCommands(load_policy(project).settings, config_of(project, run_id))
-    return lines.approve(digest, doubtful=gate["result"] == "inconclusive")
+    return lines.approve(digest, doubtful=doubtful)
 
 
 def config_of(project: Path, run_id: str, registry: str = DEFAULT) -> str:

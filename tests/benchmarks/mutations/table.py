@@ -105,7 +105,7 @@ MUTATIONS = (
     # Rewards: what is right, what is unscorable.
     Mutation("rewards/exact.py", "answer.strip() == prompt", "answer.strip() in prompt"),
     Mutation("rewards/base.py", "text.rpartition(marker)", "text.partition(marker)"),
-    Mutation("rewards/numeric.py", "allowed = 0 if whole else", "allowed ="),
+    Mutation("rewards/numeric.py", "and rounds and", "and"),
     Mutation("rewards/numeric.py", "value /= 100", "value *= 100"),
     Mutation("rewards/numeric.py", "if value is None:", "if value is not None:"),
     Mutation("rewards/grammar/comparison.py", "and all(_equal(sides[0]", "and any(_equal(sides[0]"),
@@ -113,7 +113,7 @@ MUTATIONS = (
     Mutation("rewards/grammar/expressions.py", "not 0 < two < three", "not 0 < two"),
     Mutation("rewards/grammar/arithmetic.py", "-AGREED", "-1"),
     Mutation("rewards/shaping.py", "limit - cache - length", "limit - length"),
-    Mutation("rewards/scorer.py", "neutral if value is None else value", "0.0 if value is None else value"),
+    Mutation("rewards/scorer.py", "{n: mean(n) for n in missing}", "{n: 0.0 for n in missing}"),
     Mutation("rewards/scorer.py", "if not weight(name)}},", "}},"),
     Mutation("rewards/countdown.py", "<= numbers\n", "!= numbers\n"),
     Mutation("rewards/multiple_choice.py", "if letter not in self._options or ", "if letter not in self._options and "),
@@ -159,7 +159,7 @@ MUTATIONS = (
     Mutation("registry/standing.py", "if approval.key is not None and one.key == approval.key:", "if False:"),
     Mutation("registry/candidates.py", " and not (known and challenger(store))", ""),
     Mutation("registry/promotion.py", 'failed or judgement.result not in ("pass", "inconclusive")', "failed"),
-    Mutation("registry/promotion.py", 'doubtful=judgement.result == "inconclusive"', "doubtful=False"),
+    Mutation("registry/promotion.py", 'doubtful=result == "inconclusive"', "doubtful=False"),
     Mutation("registry/approvals.py", "if approval.stored_under != key:", "if False:"),
     Mutation(
         "registry/approvals.py",
