@@ -23,8 +23,6 @@ from components.registry.s3.trees import check_manifest
 from components.registry.s3.uploads import put_blobs
 
 MANIFESTS = "manifests/"
-LARGEST = 64 * 2**20
-"""Bytes of a manifest that anybody reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +95,7 @@ def read(bucket: Bucket, name: str) -> Parcel:
     """
     key = MANIFESTS + name
     where = bucket.where(key)
-
-    def send() -> bytes | None:
-        answer = bucket.client.get_object(Bucket=bucket.name, Key=bucket.prefix + key)
-        if answer["ContentLength"] > LARGEST:
-            answer["Body"].close()
-            raise InputError("too large to be a manifest", where=where, how="find out who wrote it")
-        return answer["Body"].read()  # type: ignore[no-any-return]
-
-    data = bucket.run("get_object", key, send, {"NoSuchKey": None})
+    data = bucket.read(key)
     if data is None:
         raise InputError("no such files in the bucket", where=where, how="submit the run again, which puts them there")
     try:

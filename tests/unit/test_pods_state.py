@@ -204,9 +204,9 @@ def test_a_damaged_manifest_does_not_keep_others_from_being_put(depot, tmp_path,
 
 
 def test_a_manifest_that_would_fill_the_memory_is_none(depot, s3_server, run, monkeypatch):
-    monkeypatch.setattr(parcels, "LARGEST", 100)
+    monkeypatch.setattr("components.registry.s3.bucket.LARGEST", 100)
     s3_server.client.put_object(Bucket=BUCKET, Key=f"runs/{run}/input/manifests/input.json", Body=b" " * 101)
-    with pytest.raises(InputError, match="too large to be a manifest"):
+    with pytest.raises(InputError, match="too large for a record"):
         parcels.read(depot.bucket("input"), fetch_module.INPUT)
 
 

@@ -256,6 +256,13 @@ def test_what_is_no_manifest_is_refused_although_it_has_its_digest(store, s3_ser
         store.tree(sha256_bytes(text.encode()))
 
 
+def test_a_manifest_that_would_fill_the_memory_is_none(store, s3_server, prefix, monkeypatch):
+    monkeypatch.setattr("components.registry.s3.bucket.LARGEST", 100)
+    put(s3_server, prefix, f"trees/{ONE}.json", b" " * 101)
+    with pytest.raises(InputError, match="too large for a record"):
+        store.tree(ONE)
+
+
 def test_a_folder_with_a_name_that_could_not_be_fetched_is_not_stored(store, s3_server, prefix, small):
     (small / "a\nb").write_text("")
     with pytest.raises(InputError, match=r"the name .* of a file"):

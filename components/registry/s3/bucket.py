@@ -17,6 +17,7 @@ from s3transfer.manager import TransferManager
 
 from components.config.registry import RegistrySettings, check_endpoint
 from components.errors import InputError
+from components.registry.base import LARGEST
 from components.registry.s3 import moving
 from components.registry.s3.retries import FAILURES, Damaged, GivenUp, Retries, code_of, passing, refusal, word
 
@@ -108,6 +109,30 @@ class Bucket:
             lambda: method(Bucket=self.name, Key=self.prefix + key, **parameters),
             otherwise,
         )
+
+    def read(self, key: str) -> bytes | None:
+        """The content of a small object; None where there is none.
+
+        Raises:
+            InputError: it is larger than any of ours.
+        """
+
+        def send() -> bytes:
+            answer = self.client.get_object(Bucket=self.name, Key=self.prefix + key)
+            return self.content(answer, key)
+
+        return self.run("get_object", key, send, {"NoSuchKey": None})
+
+    def content(self, answer: Mapping[str, Any], key: str) -> bytes:
+        """What is read of an answer to get_object about a small object.
+
+        Raises:
+            InputError: as of `read`.
+        """
+        if answer["ContentLength"] > LARGEST:
+            answer["Body"].close()
+            raise InputError("too large for a record", where=self.where(key), how="find out who wrote it")
+        return answer["Body"].read()  # type: ignore[no-any-return]
 
     def list(self, operation: str, field: str, key: str = "", **parameters: Any) -> list[dict[str, Any]]:
         """All entries of a listing, which the server gives in pages."""

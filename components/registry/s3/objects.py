@@ -16,9 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.errors import InputError
 from components.files import sha256_bytes
-from components.registry.base import LARGEST, Conflict, Unavailable
+from components.registry.base import Conflict, Unavailable
 from components.registry.s3.bucket import Bucket, checksum
 from components.registry.s3.retries import Damaged, may_have_succeeded
 
@@ -53,9 +52,7 @@ class Objects:
 
         def send() -> Stored | None:
             answer = self._bucket.client.get_object(Bucket=self._bucket.name, Key=self._bucket.prefix + name)
-            if answer["ContentLength"] > LARGEST:
-                raise InputError("too large for a record", where=self._bucket.where(name), how="find out who wrote it")
-            data, metadata = answer["Body"].read(), answer.get("Metadata", {})
+            data, metadata = self._bucket.content(answer, name), answer.get("Metadata", {})
             if metadata.get(CONTENT, digest := sha256_bytes(data)) != digest:
                 raise Damaged
             return Stored(data, answer["ETag"], _writers(metadata))

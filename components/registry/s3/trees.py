@@ -105,12 +105,8 @@ def check_manifest(files: Any, where: str) -> None:
 def _manifest(bucket: Bucket, digest: str) -> bytes | None:
     """The text of a manifest that has this digest; None where there is none."""
     key = key_of(digest)
-
-    def send() -> bytes | None:
-        return bucket.client.get_object(Bucket=bucket.name, Key=bucket.prefix + key)["Body"].read()  # type: ignore[no-any-return]
-
     for _ in range(TRIES):
-        data = bucket.run("get_object", key, send, {"NoSuchKey": None})
+        data = bucket.read(key)
         if data is None or sha256_bytes(data) == digest:
             return data
     raise bucket.damaged(key)
