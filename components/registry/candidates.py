@@ -186,8 +186,12 @@ def candidates(store: Store) -> list[Candidate]:
 def _parse(data: bytes, key: str) -> Candidate:
     try:
         candidate = Candidate(**load_json(data))
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(f"not a candidate record: {error}", where=key, how="propose the checkpoint again") from error
+    except (ValueError, TypeError, AttributeError, RecursionError, InputError) as error:
+        what = error.what if isinstance(error, InputError) else error
+        how = (
+            "restore it; or move it out of the registry, and propose the checkpoint again: evenkeel run --resume RUN-ID"
+        )
+        raise InputError(f"not a candidate record: {what}", where=key, how=how) from error
     if candidate.key != key:
         raise InputError("a candidate record of another checkpoint", where=key, how="restore the registry")
     return candidate

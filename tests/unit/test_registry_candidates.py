@@ -17,6 +17,8 @@ from components.registry.aliases import CHALLENGER
 from components.registry.candidates import PREFIX
 from components.registry.directory import DirectoryStore
 
+WITHOUT_POLICY = {"digest": "a" * 64, "gate": {"result": "pass"}, "run": {}, "schema": 2, "evidence": None}
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> DirectoryStore:
@@ -228,11 +230,26 @@ def test_a_record_of_a_later_schema_is_one_clear_error(store: DirectoryStore) ->
         candidates(store)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"digest": "x"}', '{"digest": "x", "gate": 1, "run": {}}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"digest": "x"}', '{"digest": "x", "gate": 1, "run": {}}', dump_json(WITHOUT_POLICY)]
+)
 def test_a_damaged_candidate_record_is_one_clear_error(store: DirectoryStore, text: str) -> None:
-    store.put_if_absent(f"{PREFIX}{'a' * 64}.json", text.encode())
-    with pytest.raises(InputError):
+    key = f"{PREFIX}{'a' * 64}.json"
+    store.put_if_absent(key, text.encode())
+    with pytest.raises(InputError, match="not a candidate record: ") as caught:
         candidates(store)
+    assert caught.value.where == key
+
+
+def test_what_the_error_of_a_damaged_record_advises_works(store: DirectoryStore, tmp_path: Path) -> None:
+    before = proposed(store, tmp_path)
+    (record := tmp_path / "registry" / "objects" / before.key).write_text("{")
+    path = tmp_path / "checkpoint-0.0"
+    again = evidence(path), gate(path), {"name": "demo", "seed": 0}
+    with pytest.raises(InputError, match="move it out of the registry, and propose the checkpoint again"):
+        propose(store, path, *again)
+    record.unlink()
+    assert propose(store, path, *again) == before
 
 
 @pytest.mark.parametrize(
