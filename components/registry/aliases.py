@@ -16,6 +16,7 @@ from components.registry.records import PREFIX, RESTORE
 
 CHAMPION = "aliases/champion.json"
 CHALLENGER = "aliases/challenger.json"
+REMOVE = "remove the alias, which the next decision, or the next candidate whose gate passes, puts back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,7 @@ def check_alias(alias: Alias | None, history: History) -> None:
         raise InputError(
             f"the alias points to {alias.digest[:12]} by record {alias.record}, and no such record made it champion",
             where=CHAMPION,
-            how="find out who changed the alias or the records; then restore the records, or remove the alias, which "
-            "any decision puts back",
+            how=f"find out who changed the alias or the records; then restore the records, or {REMOVE}",
         )
 
 
@@ -135,4 +135,5 @@ def _parse(data: bytes, key: str) -> Alias:
             raise ValueError("the record is no number")
         return alias
     except (ValueError, TypeError, RecursionError, InputError) as error:
-        raise InputError(f"not an alias: {error}", where=key, how=RESTORE) from error
+        what = error.what if isinstance(error, InputError) else error
+        raise InputError(f"not an alias: {what}", where=key, how=f"find out who changed it; then {REMOVE}") from error

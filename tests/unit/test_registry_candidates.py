@@ -241,6 +241,17 @@ def test_a_damaged_candidate_record_is_one_clear_error(store: DirectoryStore, te
     assert caught.value.where == key
 
 
+def test_what_the_error_of_a_damaged_alias_advises_works(store: DirectoryStore, tmp_path: Path) -> None:
+    proposed(store, tmp_path)
+    (alias := tmp_path / "registry" / "objects" / CHALLENGER).write_text("{")
+    with pytest.raises(InputError, match=r"remove the alias, which .* the next candidate whose gate passes, puts back"):
+        proposed(store, tmp_path, 1.0)
+    alias.unlink()
+    newest = proposed(store, tmp_path, 2.0)
+    found = challenger(store)
+    assert found is not None and found.digest == newest.digest
+
+
 def test_what_the_error_of_a_damaged_record_advises_works(store: DirectoryStore, tmp_path: Path) -> None:
     before = proposed(store, tmp_path)
     (record := tmp_path / "registry" / "objects" / before.key).write_text("{")
