@@ -35,7 +35,7 @@ class Execution:
     flow: str
     pid: int
     created: float
-    """When the process was created, in seconds since the epoch: ids are used again."""
+    """When the process began, as `components.processes.living.born` counts it: ids are used again."""
     host: str
     began: str
     commit: str
