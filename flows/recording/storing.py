@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from components.code_digest import code_digest
 from components.config.base import Section
 from components.errors import CorrectableError, EvenkeelError, InputError
 from components.files import read_json, read_text, write_json, write_text
 from components.stages import OPTIONAL, run_stage, wanted
 from flows.host.branches import branch_of, commit_run, push_branch
-from flows.host.dvc import configure, default_remote, dvc, locked_in
+from flows.host.dvc import configure, default_remote, dvc, environment, locked_in
 from flows.host.git import RECORD
+from flows.host.processes import run
 from flows.recording.inputs import track_inputs
 from flows.recording.record import (
     LOCK,
@@ -167,17 +170,29 @@ def complete_optional_stages(workspace: Workspace) -> None:
 
 
 def _write_empty(stage: str, workspace: Workspace) -> None:
-    """Execute a stage that the settings disable, in this process: one of its own would take seconds.
+    """Execute a stage that the settings disable, by the run's own code: in this process where that is what it has
+    loaded, since one more process takes seconds.
 
     Raises:
         InputError: it failed, for whatever reason: its code may have been edited while the run went on.
     """
+    code, parts = workspace.root / "components", ("layout.py", f"stages/{stage}.py")
     try:
-        run_stage(stage, workspace.settings, workspace.layout)
+        if code.is_dir() and code_digest(code, parts) != code_digest(parts=parts):
+            _execute(stage, workspace)
+        else:
+            run_stage(stage, workspace.settings, workspace.layout)
     except Exception as error:
         what = f"the empty outputs of stage {stage} could not be written: {type(error).__name__}: {error}"
         how = f"undo what was edited in components/stages/{stage}.py, and repeat the command"
         raise InputError(what, where=workspace.root, how=how) from error
+
+
+def _execute(stage: str, workspace: Workspace) -> None:
+    command = [sys.executable, "-m", "components", stage, "--config", "params.yaml"]
+    log = workspace.log(stage)
+    if code := run(command, cwd=workspace.root, env=environment(workspace.project), log=log):
+        raise InputError(f"it ended with exit code {code}", where=log)
 
 
 def _push(workspace: Workspace, kept: RecordingResult) -> RecordingResult:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -70,6 +72,18 @@ def unpushed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # The record
+
+
+def test_a_stage_that_is_off_is_executed_by_the_code_of_the_run(tmp_path: Path) -> None:
+    for name in ("__init__", "layout", "stages/dpo"):
+        write_text(tmp_path / f"components/{name}.py", "# of an earlier version\n")
+    write_text(tmp_path / "components/__main__.py", "import sys\nopen('dpo.json', 'w').write(sys.argv[1])\n")
+    workspace: Any = SimpleNamespace(root=tmp_path, project=tmp_path, log=lambda stage: tmp_path / f"{stage}.log")
+    storing._write_empty("dpo", workspace)
+    assert (tmp_path / "dpo.json").read_text() == "dpo"
+    write_text(tmp_path / "components/__main__.py", "raise SystemExit('broken')\n")
+    with pytest.raises(InputError, match=r"could not be written: InputError: it ended with exit code 1"):
+        storing._write_empty("dpo", workspace)
 
 
 def test_the_record_says_what_ran_how_it_ended_and_every_number(project: Path, unpushed: None) -> None:
