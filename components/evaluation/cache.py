@@ -81,12 +81,12 @@ class Cache:
         if path is None or not path.exists():
             return None
         try:
-            entry = json.loads(read_text(path))
+            entry = json.loads(_text(path))
             if entry["key"] != key or entry["sha256"] != _digest(entry["answers"]):
                 raise ValueError("its content does not have its digest")
             rows = zip(prompts, entry["answers"], strict=True)
             return [Answered.from_dict(prompt, row) for prompt, row in rows]
-        except (InputError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (InputError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             print(f"{path}: a damaged entry ({error}); these answers are generated again", file=sys.stderr)
             return None
 
@@ -94,8 +94,8 @@ class Cache:
         """What a checkpoint came to on prompts with this digest, for each code and each settings that it answered
         them with. Damaged entries are left out."""
         for path in sorted(self._folder.glob("*.json")) if self._folder is not None else ():
-            with suppress(InputError, ValueError, TypeError, KeyError, RecursionError):
-                text = read_text(path)
+            with suppress(InputError, OSError, ValueError, TypeError, KeyError, RecursionError):
+                text = _text(path)
                 if checkpoint not in text or prompts not in text:
                     continue  # most are of other checkpoints: parsing takes longer than searching
                 entry = json.loads(text)
@@ -112,6 +112,11 @@ class Cache:
 
     def _path(self, key: Key) -> Path | None:
         return None if self._folder is None else self._folder / f"{_digest(key)}.json"
+
+
+def _text(path: Path) -> str:
+    """All of an entry, however many answers it holds."""
+    return read_text(path, most=path.stat().st_size)
 
 
 def shared(layout: Layout, reuse: bool) -> Cache:

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import packages_distributions, version
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -21,7 +22,7 @@ from components.errors import InputError
 from components.evaluation import answering, cache
 from components.evaluation.against import compare_with_champion
 from components.evaluation.suites import held_out
-from components.files import dump_json, manifest, read_json, sha256_tree, write_json, write_jsonl
+from components.files import dump_json, manifest, read_json, read_text, sha256_tree, write_json, write_jsonl
 from components.layout import EVALUATIONS_VARIABLE, Layout
 from components.policy import Policy
 from components.rewards.scorer import MISSING
@@ -225,6 +226,16 @@ def _short(path: Path) -> None:
 def _strange(path: Path) -> None:
     answers = [{"result": {"id": "p"}, "text": 1}] * 4
     write_json(path, {**read_json(path), "answers": answers, "sha256": cache._digest(answers)})
+
+
+def test_an_entry_larger_than_other_files_may_be_is_read(
+    tmp_path: Path, sampled: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cache, "read_text", partial(read_text, most=100))
+    layout = finished(tmp_path)
+    for _ in range(2):
+        evaluate.run(settings(), layout)
+    assert len(sampled) == 2 and "damaged" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
