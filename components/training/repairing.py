@@ -14,6 +14,7 @@ from components.objectives.controllers import followed
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.experiments import BY_SERVER, misjudged_family
+from components.training.run import NOT_COUNTED
 from components.training.soundness import second_agrees
 from components.types import StepRecord
 
@@ -40,6 +41,7 @@ def situation(
         trains=learned or bool(record.signals.get(TORN)),
         sound=_is_sound(record, unsound),
         in_force=followed(parts.state.responder.settings.objective, parts.state.learner.coefficients),
+        repeated=parts.state.repeated + (NOT_COUNTED in record.notes),
     )
 
 

@@ -406,6 +406,14 @@ def test_a_rollback_costs_the_steps_that_it_undid_and_no_step_twice():
     assert one.lost == 73  # nothing is left of 73 steps
 
 
+def test_steps_that_did_not_count_are_not_lost_by_a_rollback():
+    one = responder(judge_after=1)
+    monitor = watching(one)
+    saved = [START, Saved(43, 40, healthy=True)]  # five steps without anything to learn, three of them before it
+    one.respond([verdict("worse", 57)], monitor, saved, (), 20, Situation(repeated=5))
+    assert [o.cost_steps for o in one.pending.outcomes(99, monitor, WELL)] == [13]
+
+
 # State
 
 

@@ -245,8 +245,8 @@ class Responder:
         return response_to(verdict, self._number, level, part=self._part(verdict) or "", found=found, **what)
 
     def _undone(self, step: int, back: Saved | None) -> int:
-        """Steps that a roll-back after ``step`` undoes, without those that earlier ones have undone."""
-        lost = 0 if back is None else step + 1 - self.lost - back.progress
+        """Steps that a roll-back after ``step`` undoes, without those that did not count or were undone before."""
+        lost = 0 if back is None else step + 1 - self._situation.repeated - self.lost - back.progress
         self.lost += lost
         return lost
 

@@ -31,7 +31,8 @@ class Situation:
     verifier judges as the first once did (None: not known), and the family whose data are suspected. For a watch: the
     number of the step, the evidence, nats, that held-out accuracy has fallen, whether an update was made or could have
     been (``trains``), and whether weights are numbers and advantages and updates have the right sign (``sound``). For
-    knobs: the values ``in_force`` of those that a controller moves.
+    knobs: the values ``in_force`` of those that a controller moves. For the cost of a roll-back: the steps so far that
+    did not count (``repeated``).
     """
 
     server: int = -1
@@ -44,6 +45,7 @@ class Situation:
     trains: bool = True
     sound: bool = True
     in_force: Mapping[str, float] = field(default_factory=dict)
+    repeated: int = 0
 
 
 @dataclass
