@@ -43,6 +43,7 @@ class Decision:
     """The result of a statement: a record, or the approvals so far; and notes to print.
 
     ``stands_on`` is the record that made the present champion, where the decision existed before and nothing was done.
+    ``doubtful``: the gate is inconclusive, so that every approval needs a reason.
     """
 
     digest: str
@@ -50,6 +51,7 @@ class Decision:
     standing: Standing | None = None
     notes: tuple[str, ...] = ()
     stands_on: PromotionRecord | None = None
+    doubtful: bool = False
 
     @property
     def superseded(self) -> bool:
@@ -88,7 +90,12 @@ def approve_candidate(context: RegistryContext, digest: str, options: StatementO
     before = standing_on(context.store, candidate, found, context.policy)
     if not before.has(approval, context.policy):
         store_approval(context.store, approval)
-    return _conclude(context, candidate.digest, lambda: promote(context.store, candidate, found, context.policy))
+    return _promoted(context, candidate, found)
+
+
+def _promoted(context: RegistryContext, candidate: Candidate, judgement: Judgement) -> Decision:
+    made = _conclude(context, candidate.digest, lambda: promote(context.store, candidate, judgement, context.policy))
+    return replace(made, doubtful=judgement.result == "inconclusive")
 
 
 def _judged(context: RegistryContext, candidate: Candidate) -> tuple[History, PromotionRecord | Judgement]:
@@ -158,7 +165,7 @@ def promote_candidate(context: RegistryContext, digest: str) -> Decision:
     history, found = _judged(context, candidate)
     if isinstance(found, PromotionRecord):
         return _finish_earlier(context, candidate, history, found)
-    return _conclude(context, candidate.digest, lambda: promote(context.store, candidate, found, context.policy))
+    return _promoted(context, candidate, found)
 
 
 def roll_back(context: RegistryContext, to: str, options: StatementOptions) -> Decision:

@@ -24,7 +24,7 @@ def show_decision(console: Console, found: Decision, lines: DecisionCommands) ->
     """What came of a statement, and what comes next."""
     short = found.digest[:12]
     if found.record is None:
-        _waiting(console, found.standing, short, lines)
+        _waiting(console, found, found.standing, lines)
         return
     record = found.record
     if found.stands_on is not None:
@@ -34,7 +34,7 @@ def show_decision(console: Console, found: Decision, lines: DecisionCommands) ->
     rows = [("by", record.by), ("reason", record.reason), ("before it", (record.previous or "no champion")[:12])]
     if record.outcome == "superseded":
         rows.append(("because", "another became the champion meanwhile, and nothing was compared with that one"))
-        rows.append(("go on", f"{lines.approve(short)}, which judges it again"))
+        rows.append(("go on", f"{lines.approve(short, doubtful=found.doubtful)}, which judges it again"))
     elif record.effective:
         rows.append(("go back", lines.rollback()))
     _grid(console, [*rows, *(("", line) for line in found.notes)])
@@ -53,13 +53,14 @@ def _already(
     _grid(console, [*rows, *(("", line) for line in found.notes)])
 
 
-def _waiting(console: Console, found: Standing | None, short: str, lines: DecisionCommands) -> None:
-    if found is None:
+def _waiting(console: Console, found: Decision, standing: Standing | None, lines: DecisionCommands) -> None:
+    if standing is None:
         return
-    first, *others = found.lines()
-    console.print(Text.assemble((f"not yet   {short}", "yellow"), f"  {printable(first)}"))
-    how = lines.rollback(short) if found.question.action == "rollback" else lines.approve(short)
-    who = "another person" if found.missing == 1 else f"{found.missing} other people"
+    first, *others = standing.lines()
+    console.print(Text.assemble((f"not yet   {found.digest[:12]}", "yellow"), f"  {printable(first)}"))
+    approve = lines.approve(found.digest, doubtful=found.doubtful)
+    how = lines.rollback(found.digest) if standing.question.action == "rollback" else approve
+    who = "another person" if standing.missing == 1 else f"{standing.missing} other people"
     _grid(console, [*(("", line) for line in others), ("go on", f"{who}: {how}")])
 
 

@@ -116,6 +116,13 @@ def test_a_comparison_that_is_yet_to_be_made_is_no_refusal(terminal: Terminal) -
     )
 
 
+def test_the_next_approval_of_a_doubtful_gate_is_shown_with_a_reason(terminal: Terminal) -> None:
+    terminal.policy(promote={"approvals": 2})
+    digest = propose_in(terminal.project, doubt="the curve is fine").digest
+    said = terminal.type("approve", digest[:12], "--by", "ada", "--reason", "I looked")
+    assert f"another person: evenkeel approve {digest[:12]} --by YOUR-NAME --reason WHY" in said
+
+
 def test_a_doubtful_gate_asks_for_a_reason(terminal: Terminal) -> None:
     digest = propose_in(terminal.project, doubt="the curve is fine").digest
     printed = terminal.type("approve", digest[:12], "--by", "ada", code=2)
