@@ -85,10 +85,11 @@ def check_in_force(history: History, policy: Policy) -> None:
         InputError: the policy has to be adopted first, by the people of the one in force and its own.
     """
     if history.in_force not in (None, policy.sha256):
+        key = " --key YOUR-KEY" if policy.settings.quorum("adopt").signed else ""
         raise InputError(
             f"this registry goes by the policy {history.in_force:.12}, and the project's is {policy.sha256[:12]}",
             where="the promotion policy",
-            how="adopt it: evenkeel adopt-policy --by YOUR-NAME; where it was changed by mistake, put it back",
+            how=f"adopt it: evenkeel adopt-policy --by YOUR-NAME{key}; where it was changed by mistake, put it back",
         )
 
 

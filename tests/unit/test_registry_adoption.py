@@ -91,7 +91,10 @@ def test_nothing_is_decided_by_a_policy_that_was_not_adopted(store):
     approve(store, propose(store))
     with pytest.raises(InputError, match="goes by the policy") as caught:
         approve(store, propose(store, 1.0), under=policy(valid_days=10))
-    assert "evenkeel adopt-policy" in caught.value.how
+    assert "evenkeel adopt-policy --by YOUR-NAME;" in caught.value.how
+    with pytest.raises(InputError, match="goes by the policy") as caught:
+        approve(store, propose(store, 1.0), under=WITHOUT_LIN)
+    assert "evenkeel adopt-policy --by YOUR-NAME --key YOUR-KEY;" in caught.value.how
 
 
 def test_a_weaker_policy_takes_those_of_the_one_in_force(store):
