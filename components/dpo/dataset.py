@@ -38,11 +38,12 @@ def import_pairs(path: Path, policy: Policy, tool: Tool | None = None) -> list[P
     """Pairs from a file of texts, tokenised as demonstrations are: what a ``tool`` would write is not to be learned.
 
     Raises:
-        InputError: the file is missing, or a line lacks one of the three texts or says nothing (its number is named).
+        InputError: the file is missing, or a line lacks one of the three texts, says nothing, or holds tokens of the
+            chat template (its number is named).
     """
-    pairs = []
+    pairs, special = [], policy.special_tokens
     for number, row in read_numbered_jsonl(path):
-        prompt, *texts = _texts(row, f"{path}:{number}")
+        prompt, *texts = _texts(row, f"{path}:{number}", special)
         chosen, rejected = (_answer(policy, text, tool) for text in texts)
         pairs.append(Pair(f"line {number}", -1, prompt, policy.encode_prompt(prompt), chosen, rejected))
     return pairs
@@ -55,8 +56,8 @@ def _answer(policy: Policy, text: str, tool: Tool | None) -> Answer:
     return Answer(text, row.answer, row.learned)
 
 
-def _texts(row: Mapping[str, Any], where: str) -> list[str]:
-    """Prompt, chosen and rejected of one line."""
+def _texts(row: Mapping[str, Any], where: str, special: Sequence[str]) -> list[str]:
+    """Prompt, chosen and rejected of one line, without ``special`` tokens."""
     for name in TEXTS:
         if name not in row:
             found = ", ".join(map(repr, row)) or "none"
@@ -66,6 +67,9 @@ def _texts(row: Mapping[str, Any], where: str) -> list[str]:
             raise InputError(f"{name!r} is not a text but {type(row[name]).__name__}", where=where, how=how)
         if not row[name].strip():
             raise InputError(f"{name!r} is empty", where=where, how="fix or remove that line")
+        if token := next((token for token in special if token in row[name]), None):
+            how = "give the text alone: the chat template and the end token are added here"
+            raise InputError(f"{name!r} holds the special token {token}", where=where, how=how)
     if row["chosen"] == row["rejected"]:
         raise InputError("chosen and rejected are the same text", where=where, how="fix or remove that line")
     return [row[name] for name in TEXTS]

@@ -11,7 +11,6 @@ import torch
 from huggingface_hub.errors import StrictDataclassError
 from jinja2 import TemplateError
 from torch import Tensor
-from transformers import PreTrainedTokenizerBase
 
 from components.errors import InputError
 from components.files import read_json
@@ -73,7 +72,7 @@ def check_policy(policy: Policy, path: Path) -> Policy:
     _check_end(str(tokenizer.eos_token), path)
     _check_ids(policy, path)
     if policy.chat:
-        _check_template(tokenizer, path)
+        _check_template(policy, path)
     try:
         ids = policy.encode_prompt("?")
     except TemplateError as error:
@@ -89,8 +88,9 @@ def check_policy(policy: Policy, path: Path) -> Policy:
     return policy
 
 
-def _check_template(tokenizer: PreTrainedTokenizerBase, path: Path) -> None:
+def _check_template(policy: Policy, path: Path) -> None:
     """Render the template that questions take; this project's own is known to render."""
+    tokenizer = policy.tokenizer
     try:
         template = tokenizer.get_chat_template()
     except ValueError as error:
@@ -98,8 +98,7 @@ def _check_template(tokenizer: PreTrainedTokenizerBase, path: Path) -> None:
         raise InputError("the tokenizer has no chat template named default", where=path, how=how) from error
     if template != CHAT_TEMPLATE:
         texts = {name: str(text) for name, text in tokenizer.special_tokens_map.items() if not isinstance(text, list)}
-        special = [str(token) for token in tokenizer.added_tokens_decoder.values() if token.special]
-        check_template(template, texts, special, path)
+        check_template(template, texts, policy.special_tokens, path)
 
 
 def _check_end(end: str, path: Path) -> None:

@@ -60,6 +60,11 @@ class Policy:
         return self.eos_id if pad is None else int(pad)
 
     @property
+    def special_tokens(self) -> list[str]:
+        """The texts of roles, turns and ends, sorted."""
+        return sorted(str(token) for token in self.tokenizer.added_tokens_decoder.values() if token.special)
+
+    @property
     def parameters(self) -> int:
         return sum(p.numel() for p in self.model.parameters())
 

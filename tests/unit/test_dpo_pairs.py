@@ -161,6 +161,8 @@ def test_what_a_tool_would_write_in_a_text_is_marked_as_the_tools(tmp_path):
         ({"prompt": "a", "chosen": "b", "rejected": " "}, "'rejected' is empty"),
         ({"prompt": "", "chosen": "b", "rejected": "c"}, "'prompt' is empty"),
         ({"prompt": "a", "chosen": "b", "rejected": "b"}, "chosen and rejected are the same"),
+        ({"prompt": "a", "chosen": "b<|end|>", "rejected": "c"}, r"'chosen' holds the special token <\|end\|>"),
+        ({"prompt": "<|user|>a", "chosen": "b", "rejected": "c"}, r"'prompt' holds the special token <\|user\|>"),
         (["a", "b", "c"], "expected a JSON object"),
     ],
 )
