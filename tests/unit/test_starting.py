@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from pathlib import Path
 
@@ -125,6 +126,12 @@ def test_a_checkout_needs_no_record_and_takes_none(monkeypatch: pytest.MonkeyPat
 def test_what_is_there_is_left_alone(project: Path) -> None:
     assert isinstance(RUNNER.invoke(app, ["init", str(project)]).exception, InputError)
     assert git(project, "status", "--porcelain") == ""
+
+
+def test_its_readme_installs_the_package_as_the_docs_do() -> None:
+    readme, docs = ((ROOT / name).read_text() for name in ("flows/starting/template/README.md", "docs/own-project.md"))
+    commands = re.findall(r"pip install [^`\n]*evenkeel[^`\n]*", readme)
+    assert len(commands) == 2 and all(command in docs for command in commands)
 
 
 def test_the_versions_name_the_commit_of_a_checkout() -> None:
