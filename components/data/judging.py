@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from components.config.data import ValidationSettings
 from components.config.verifiers import Verifier
 from components.content_id import normalise
 from components.data.candidates import Candidate
@@ -44,8 +45,10 @@ class Judge:
     """Joins the keys of the first pass with what the verifier and the tokenizer say; without a ``sandbox`` there is no
     verifier of texts."""
 
-    def __init__(self, found: Survey, counts: Shared, sandbox: Sandbox | None, reader: Reader) -> None:
-        self._found, self._counts, self._sandbox, self._reader = found, counts, sandbox, reader
+    def __init__(
+        self, found: Survey, counts: Shared, sandbox: Sandbox | None, reader: Reader, limits: ValidationSettings
+    ) -> None:
+        self._found, self._counts, self._sandbox, self._reader, self._limits = found, counts, sandbox, reader, limits
 
     def rows(self, candidates: Sequence[Candidate], start: int) -> list[Row] | None:
         """The rows from position ``start`` on; None where they are not those of the first pass."""
@@ -89,10 +92,12 @@ class Judge:
         return dict(zip(answered, scores, strict=True))
 
     def _lengths(self, candidates: Sequence[Candidate]) -> list[tuple[int, int]] | None:
+        """Of what is longer than its limit in characters the beginning counts: to encode all of it takes minutes."""
         if not self._reader.tokens:
             return None
-        questions = self._reader.lengths([candidate.prompt.text for candidate in candidates])
-        return list(zip(questions, self._reader.lengths([c.prompt.solution for c in candidates]), strict=True))
+        questions = [candidate.prompt.text[: self._limits.max_question_chars] for candidate in candidates]
+        solutions = [candidate.prompt.solution[: self._limits.max_solution_chars] for candidate in candidates]
+        return list(zip(self._reader.lengths(questions), self._reader.lengths(solutions), strict=True))
 
 
 def _verdict(score: Score | None) -> str | None:

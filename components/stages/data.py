@@ -118,7 +118,7 @@ def write_rows(folder: Path, passes: Passes, found: Survey, tally: Tally, reader
             judged_by(settings.reward) as sandbox,
             working("validating", found.rows, "rows") as work,
         ):
-            judge = Judge(found, shared(found), sandbox, reader)
+            judge = Judge(found, shared(found), sandbox, reader, settings.data.validation)
             given = passes() if computed(settings.data.source) else in_form(passes(), settings.reward.verifier)
             for part in parts(given):
                 rows = judge.rows(part, done)

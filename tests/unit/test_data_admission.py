@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -16,12 +16,14 @@ from components.data import validation
 from components.data.admission import Admission, Refused
 from components.data.candidates import Candidate, Fault
 from components.data.codes import REASONS
+from components.data.judging import Judge
 from components.data.likeness import key
 from components.data.limits import check_limits
 from components.data.rules import ACCEPTED, COUNTS, Row, rules
 from components.data.splits import SPLITS, assign
 from components.data.summary import Tally
 from components.data.survey import shared, survey
+from components.data.tokenizing import Reader
 from components.data.validation import validate
 from components.errors import InputError
 from components.files import read_jsonl, write_jsonl
@@ -285,6 +287,25 @@ def test_the_summary_counts_rows_splits_families_codes_and_lengths():
         "question": {"p50": 5, "p95": 5, "max": 6},
         "solution": {"p50": 6, "p95": 6, "max": 6},
     }
+
+
+class Characters(Reader):
+    """Counts characters for tokens."""
+
+    tokens = True
+
+    def __init__(self) -> None:
+        self.forbidden = ()
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        return [len(text) for text in texts]
+
+
+def test_of_a_text_beyond_its_limit_in_characters_no_more_is_encoded():
+    found = candidates(prompt(0), prompt(1, text="x" * 10**6, solution="y" * 10**6))
+    seen = survey(found, DATA)
+    rows = Judge(seen, shared(seen), None, Characters(), LIMITS).rows(found, 0)
+    assert rows is not None and [row.tokens for row in rows] == [(5, 6), (20, 30)]
 
 
 def test_keys_are_the_same_on_every_machine():
