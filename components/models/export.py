@@ -151,14 +151,17 @@ def _pre_tokenizer(stored: Mapping[str, Any]) -> str:
     Raises:
         InputError: it is no byte-level BPE, or it cuts text in a way that has no known name.
     """
-    steps = stored["pre_tokenizer"] or {}
-    steps = {one["type"]: one for one in steps.get("pretokenizers", [steps]) if one}
+    cut = stored["pre_tokenizer"] or {}
+    cuts = [one for one in cut.get("pretokenizers", [cut]) if one]
+    steps = {one["type"]: one for one in cuts}
+    once = len(steps) == len(cuts)
     split, bytes_, digits = (steps.pop(name, None) for name in ("Split", "ByteLevel", "Digits"))
     pattern = split["pattern"].get("Regex") if split else None
     way = (pattern, bool(digits and digits["individual_digits"]), bool(bytes_ and bytes_["use_regex"]))
+    whole = not split or (split["behavior"], split["invert"]) in (("Isolated", False), ("Removed", True))
     known = stored["model"]["type"] == "BPE" and bytes_ and not bytes_["add_prefix_space"] and not steps
     normalizer = (stored["normalizer"] or {}).get("type")
-    if not known or normalizer not in (None, "NFC") or way not in PRE_TOKENIZERS:
+    if not (known and once and whole) or normalizer not in (None, "NFC") or way not in PRE_TOKENIZERS:
         what = "no GGUF file can be written of this tokenizer: llama.cpp has no name known here for how it cuts text"
         raise InputError(what, where="tokenizer.json", how=ELSE)
     return PRE_TOKENIZERS[way]

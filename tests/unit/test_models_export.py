@@ -79,6 +79,16 @@ def test_biases_and_a_head_of_its_own_come_along(tmp_path: Path) -> None:
     assert text(tmp_path / "to.gguf", "tokenizer.ggml.pre") == "qwen2"
 
 
+@pytest.mark.parametrize("behaviors", [("isolated", "isolated"), ("removed",)], ids=["cut twice", "loses text"])
+def test_a_known_pattern_that_is_used_in_another_way_is_refused(tmp_path: Path, behaviors: tuple[str, ...]) -> None:
+    pattern = Regex(GGUF_PRE_TOKENIZER_SPLITS["qwen2"])
+    splits = [pre_tokenizers.Split(pattern, behavior=behavior) for behavior in behaviors]
+    cut = pre_tokenizers.Sequence([*splits, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    folder = saved(tmp_path / "model", Qwen3ForCausalLM, Qwen3Config(**SIZES, head_dim=32), cut)
+    with pytest.raises(InputError, match="this tokenizer"):
+        export_gguf(folder, tmp_path / "to.gguf", "mine")
+
+
 def test_half_precision_stays_half(tmp_path: Path) -> None:
     folder = saved(tmp_path / "model", lambda config: Qwen2ForCausalLM(config).bfloat16(), Qwen2Config(**SIZES))
     export_gguf(folder, tmp_path / "to.gguf", "mine")
