@@ -57,9 +57,9 @@ class SequenceMask(_Window):
 
 
 class OffPolicyMask(Section):
-    """OPSM (2512.02556): a sequence with A < 0 that the policy has moved far away from is dropped."""
+    """OPSM (2512.02556): a sequence with A < 0 that the policy is far away from is dropped."""
 
-    delta: float = Field(0.5, gt=0, description="Nats per token, mean of log pi_old - log pi.")
+    delta: float = Field(0.5, gt=0, description="Nats per token, mean of log pi_rollout - log pi.")
 
 
 Correction = Annotated[TokenTis | SequenceTis | IcePop | SequenceMask, Field(discriminator="kind")]

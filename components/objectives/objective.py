@@ -114,7 +114,7 @@ def _corrected(
         ).detach()
         per_token, rejected = per_token * weight, tokens.mask & (weight == 0)
     if settings.off_policy_mask is not None:
-        kept = off_policy_mask(logp, tokens.old_logp, tokens.advantages, tokens.mask, settings.off_policy_mask)
+        kept = off_policy_mask(logp, tokens.rollout_logp, tokens.advantages, tokens.mask, settings.off_policy_mask)
         per_token, rejected = per_token * kept, rejected | (tokens.mask & (kept == 0))
     return per_token, rejected
 

@@ -90,7 +90,10 @@ METHODS = {
             "vllm_importance_sampling_clip_max": 1.3,
         },
     ),
-    "off-policy mask": Method({"off_policy_mask": {"delta": 0.05}}, {"off_policy_mask_threshold": 0.05}),
+    "off-policy mask": Method(
+        {"off_policy_mask": {"delta": 0.05}},
+        {"sampler": True, "vllm_importance_sampling_correction": False, "off_policy_mask_threshold": 0.05},
+    ),
     "overlong filter": Method({"overlong_filter": True}, {"mask_truncated_completions": True}),
 }
 THE_SAME_TWICE = {"gspo_token"}

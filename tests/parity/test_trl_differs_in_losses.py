@@ -100,15 +100,6 @@ def test_trl_by_default_drops_a_long_completion_for_a_tiny_bias_and_the_geometri
     assert (our_step(biased, settings(correction=geometric)).gradient != 0).any(1).all()
 
 
-def test_trl_off_policy_mask_measures_from_the_sampler_when_vllm_sampled_and_ours_from_the_trainer():
-    case = random_case(0, drift=0.0)
-    case = replace(case, rollout_logp=case.old_logp + 1.0)
-    uncorrected = {"sampler": True, "vllm_importance_sampling_correction": False, "off_policy_mask_threshold": 0.5}
-    ours, theirs = our_step(case, settings(off_policy_mask={"delta": 0.5})), trl_step(case, **uncorrected)
-    assert torch.equal((theirs.gradient != 0).any(1), theirs.advantages > 0)
-    assert (ours.gradient != 0).any(1).all()
-
-
 # Entropy
 
 

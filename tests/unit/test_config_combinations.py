@@ -116,12 +116,6 @@ RATIO = [
         FOUR,
         id="kl_cov and one update",
     ),
-    pytest.param(
-        objective(off_policy_mask={"delta": 0.5}),
-        ["objective.off_policy_mask", "learner.updates_per_step 1", "2512.02556"],
-        FOUR,
-        id="opsm and one update",
-    ),
 ]
 
 ADVANTAGE = [

@@ -525,6 +525,14 @@ def test_the_pair_of_deepseek_v3_2_drops_bad_sequences_that_the_policy_has_left(
     assert torch.allclose(token_gradient(logp, inputs, chosen)[1], token_gradient(logp, neutral, kl_only)[1])
 
 
+@pytest.mark.parametrize("gap", [0.6, 0.4])
+def test_opsm_is_measured_from_the_sampler_so_stale_completions_are_dropped_in_the_first_update(gap):
+    chosen = settings(off_policy_mask={"delta": 0.5})
+    logp, inputs = sequence([0.0, 0.0], -1.0)
+    stale = inputs._replace(rollout_logp=inputs.old_logp + gap)
+    assert objective(logp, stale, chosen).rejected.tolist() == [[gap > 0.5] * 2]
+
+
 def test_tokens_that_a_correction_dropped_are_reported_and_still_count_in_the_denominators():
     chosen = settings(correction={"kind": "icepop", "low": 0.5, "high": 5.0})
     logp, inputs = sequence([0.0, 0.0, 0.0], 1.0)

@@ -72,15 +72,8 @@ def weights_of_sequences(s: Sections) -> Iterator[str]:
 
 def nothing_has_moved(s: Sections) -> Iterator[str]:
     """With one update the policy is the old one whenever a gradient is taken."""
-    if s.learner.updates_per_step > 1:
-        return
-    if isinstance(s.objective.selection, KlCov):
+    if s.learner.updates_per_step == 1 and isinstance(s.objective.selection, KlCov):
         yield (
             "objective.selection.kind kl_cov penalises what has moved since the rollout (2505.22617): nothing has, "
             "with learner.updates_per_step 1; raise it, or use clip_cov"
-        )
-    if s.objective.off_policy_mask is not None:
-        yield (
-            "objective.off_policy_mask drops what the policy has left since the rollout (2512.02556): nothing, with "
-            "learner.updates_per_step 1; raise it, or leave the mask out"
         )

@@ -2,7 +2,7 @@
 
 - `token` — truncated weights (TIS) and IcePop
 - `sequence` — weights and masks of whole completions, by product or by geometric mean
-- `off_policy` — OPSM, which looks at what the policy has moved since
+- `off_policy` — OPSM, which looks at how far the policy is from the sampler
 
 Each of `CORRECTIONS` takes ``old_logp``, ``rollout_logp`` and ``mask``, all ``[B, R]``, and its settings, and returns
 weights ``[B, R]`` that multiply the token loss outside the clip. No gradient flows through them. A token with weight 0

@@ -22,8 +22,7 @@ CORRECTIONS = {
     "mask": "{kind: mask_sequence_geometric, low: 0.99, high: 1.01}",
     "wide mask": "{kind: mask_sequence_geometric, low: 0.8, high: 1.25}",
 }
-"""``objective.correction`` by name. Without OPSM: it masks what the policy has left since the rollout, which is nothing
-with one update a step."""
+"""``objective.correction`` by name."""
 
 
 class Arm(NamedTuple):
