@@ -42,6 +42,8 @@ SERVER_GRACE = 10.0
 REQUEST_TIMEOUT = 30.0
 CATCHING_UP = timedelta(seconds=6 * HEARTBEAT_SECONDS)
 """How long after its start a server may mark a run as crashed for heartbeats that it missed while it was off."""
+BUSY = 10.0
+"""Seconds until a worker is started again that a busy server did not let start."""
 LOOK = 0.3
 """Seconds between two checks of the supervised processes."""
 
@@ -97,9 +99,12 @@ class Serving:
 
     def _start(self, pages_url: str) -> None:
         began = time.monotonic()
-        self._start_server()
+        ready = self._start_server()
         if self._stopping.is_set():
             return
+        if not ready:
+            server, how = self._parts["server"], "see the log; `evenkeel doctor` checks this machine"
+            raise InputError(f"the Prefect server did not start; {server.ending()}", where=server.log, how=how)
         where = "database elsewhere" if self._options.database else "SQLite in the project"
         self._print(f"server    {self._options.api_url}  ({where}, {time.monotonic() - began:.1f} s)")
         for line in self._register():
@@ -114,20 +119,19 @@ class Serving:
         self._print(f"UI        {self._options.base_url}")
         self._print("Ctrl-C ends all of this; runs under way then are continued by the next `evenkeel serve`")
 
-    def _start_server(self) -> None:
+    def _start_server(self) -> bool:
+        """Whether it answers; one that does not is ended."""
         command = [sys.executable, "-m", "uvicorn", "--factory", "prefect.server.api.server:create_app"]
         command += ["--host", "127.0.0.1", "--port", str(self._options.port)]
         command += ["--log-level", "warning", "--timeout-graceful-shutdown", "3"]
         self._server_began = datetime.now(UTC)
         self._run_part("server", command, server_environment(self._options), SERVER_GRACE, prefect_home(self._project))
-        self._wait_until_ready()
-
-    def _wait_until_ready(self) -> None:
         server = self._parts["server"]
-        ready = wait_for(lambda: not server.alive or self._prefect.ready(), STARTUP, self._stopping.is_set)
-        if not self._stopping.is_set() and not (ready and server.alive):
-            how = "see the log; `evenkeel doctor` checks this machine"
-            raise InputError(f"the Prefect server did not start; {server.ending()}", where=server.log, how=how)
+        answers = wait_for(lambda: not server.alive or self._prefect.ready(), STARTUP, self._stopping.is_set)
+        if answers and server.alive:
+            return True
+        server.child.stop()
+        return False
 
     def _start_worker(self, pages_url: str, why: str) -> None:
         for name in reschedule(self._prefect, why, self._worker_name, self._crashed_since()):
@@ -193,12 +197,22 @@ class Serving:
                 raise InputError(f"the {name} dies again and again", where=part.log, how="see the log for the reason")
             if self._stopping.wait(pause):
                 return
-            if name == "server":
-                self._start_server()
-                self._write_service(pages_url)
-            else:
-                self._start_worker(pages_url, "its worker ended")
-            self._print(f"{name} is back")
+            if self._started_again(name, pages_url):
+                self._print(f"{name} is back")
+
+    def _started_again(self, name: str, pages_url: str) -> bool:
+        """Whether a part that died is back; the next look tries again where it is not."""
+        if name == "server":
+            ready = self._start_server()
+            self._write_service(pages_url)
+            return ready
+        try:
+            self._start_worker(pages_url, "its worker ended")
+        except ServerUnavailable as error:  # it may be busy: no reason to end what is served
+            self._print(f"the worker is not started yet: {error}")
+            self._stopping.wait(BUSY)
+            return False
+        return True
 
     def _end(self) -> None:
         """The worker with its runs first, then their state is set right, then the server ends."""

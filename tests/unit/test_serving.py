@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
 import re
@@ -21,6 +22,7 @@ from rich.console import Console
 
 from components.errors import EvenkeelError, InputError
 from flows.prefect_runtime.environment import prefect_environment
+from flows.prefect_runtime.server import ServerUnavailable
 from flows.serving import options as environments
 from flows.serving import serve
 from flows.serving.automations import MESSAGES
@@ -228,6 +230,34 @@ def test_after_a_long_pause_runs_that_the_server_took_for_dead_are_given_back_to
     assert reschedule(server, "why", "me", since) == ["just now"]  # type: ignore[arg-type]
 
 
+class Parts:
+    """A `Serving` whose server and worker are fakes; ``starts`` says of each start whether the part lives then."""
+
+    def __init__(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.said = io.StringIO()
+        self.serving = serve.Serving(Options(project, 4200, "", "", ""), Console(file=self.said))
+        self.starts: list[bool] = []
+        self.exits: list[str] = []
+        self.parts = {name: self._part(name) for name in ("server", "worker")}
+        monkeypatch.setattr(self.serving, "_parts", self.parts)
+        monkeypatch.setattr(self.serving, "_run_part", self._start)
+        monkeypatch.setattr(self.serving, "_write_service", lambda url: None)
+        monkeypatch.setattr(self.serving._prefect, "ready", lambda: True)
+
+    def _part(self, name: str) -> SimpleNamespace:
+        part = SimpleNamespace(alive=True, ending=str, gave_up=False, child=SimpleNamespace(stop=lambda: None))
+        part.record_exit = lambda: self.exits.append(name) or 0.0
+        return part
+
+    def _start(self, name: str, *_: object) -> None:
+        self.parts[name].alive = self.starts.pop(0) if self.starts else True
+
+    def look(self, *killed: str) -> None:
+        for name in killed:
+            self.parts[name].alive = False
+        self.serving._supervise("http://127.0.0.1")
+
+
 def test_runs_that_a_restarted_server_took_for_dead_are_given_back_with_the_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,26 +265,44 @@ def test_runs_that_a_restarted_server_took_for_dead_are_given_back_with_the_work
     monkeypatch.setattr(
         serve, "reschedule", lambda server, why, worker, crashed_since: since.append(crashed_since) or []
     )
-    serving = serve.Serving(Options(tmp_path, 4200, "", "", ""), Console(quiet=True))
-    parts = {
-        name: SimpleNamespace(alive=True, record_exit=lambda: 0.0, ending=str, gave_up=False)
-        for name in ("server", "worker")
-    }
-    monkeypatch.setattr(serving, "_parts", parts)
-    monkeypatch.setattr(serving, "_run_part", lambda name, *_: setattr(parts[name], "alive", True))
-    monkeypatch.setattr(serving, "_write_service", lambda url: None)
-    monkeypatch.setattr(serving, "_wait_until_ready", lambda: None)
-    monkeypatch.setattr(serving._prefect, "ready", lambda: True)
-
-    def killed(*names: str) -> None:
-        for name in names:
-            parts[name].alive = False
-        serving._supervise("http://127.0.0.1")
-
-    killed("server", "worker")
+    parts = Parts(tmp_path, monkeypatch)
+    parts.look("server", "worker")
     monkeypatch.setattr(serve, "CATCHING_UP", timedelta(0))
-    killed("worker")
+    parts.look("worker")
     assert [at is not None for at in since] == [True, False]
+
+
+def test_a_server_that_dies_once_more_while_it_is_started_again_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = Parts(tmp_path, monkeypatch)
+    parts.starts = [False, True]
+    parts.look("server")
+    assert not parts.parts["server"].alive
+    parts.look()
+    assert parts.parts["server"].alive
+    assert parts.exits == ["server", "server"]
+    assert parts.said.getvalue().count("server is back") == 1
+
+
+def test_a_server_that_is_busy_when_the_worker_is_started_again_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([ServerUnavailable("does not answer (ReadTimeout)", where="here")])
+
+    def busy_once(*_: object) -> list[str]:
+        for error in answers:
+            raise error
+        return ["continued"]
+
+    monkeypatch.setattr(serve, "reschedule", busy_once)
+    monkeypatch.setattr(serve, "BUSY", 0.0)
+    parts = Parts(tmp_path, monkeypatch)
+    parts.look("worker")
+    assert not parts.parts["worker"].alive
+    parts.look()
+    assert parts.parts["worker"].alive
+    assert "not started yet" in parts.said.getvalue() and "continued" in parts.said.getvalue()
 
 
 def kinds(base: type[EvenkeelError]) -> set[type[EvenkeelError]]:
