@@ -79,10 +79,13 @@ def tail(path: Path, lines: int | None) -> int:
     if lines is None or not path.exists():
         return 0
     text = path.read_bytes()
-    ends = [index for index, byte in enumerate(text) if byte == 10 and index + 1 < len(text)]
     if lines == 0:
         return len(text)
-    return ends[-lines] + 1 if len(ends) >= lines else 0
+    end = len(text) - 1  # the last line's own end is none before it
+    for _ in range(lines):
+        if (end := text.rfind(b"\n", 0, max(0, end))) < 0:
+            return 0
+    return end + 1
 
 
 def follow(

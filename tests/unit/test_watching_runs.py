@@ -548,3 +548,11 @@ def test_a_server_that_wants_a_password_is_not_said_to_be_silent(
     assert "refuses (401 Unauthorized); set PREFECT_API_AUTH_STRING to user:password" in said
     assert "does not answer" not in said
     assert sleeper.wait(5) == -15
+
+
+def test_the_last_lines_of_a_long_log_are_found_at_once(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_bytes(b"x" * 100 + b"\n" + (b"y" * 120 + b"\n") * 200_000)
+    began = time.monotonic()
+    assert logs.tail(log, 20) == log.stat().st_size - 20 * 121
+    assert time.monotonic() - began < 1
