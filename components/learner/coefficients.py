@@ -17,6 +17,7 @@ from components.objectives.controllers import (
     next_beta,
     next_entropy_coefficient,
 )
+from components.objectives.tokens import usable
 
 
 class Controller:
@@ -43,10 +44,11 @@ class Controller:
         return adaptive_entropy(self._settings) is not None
 
     def observe_entropy(self, entropy: Tensor) -> None:
-        """Entropies (nats) of the tokens that count, before the update."""
-        if self._settings.entropy is None or not entropy.numel():
+        """Entropies (nats) of the tokens that count, before the update; those that are no numbers say nothing."""
+        known = entropy[usable(entropy)]
+        if self._settings.entropy is None or not known.numel():
             return
-        self._entropy = entropy.double().mean().item()
+        self._entropy = known.double().mean().item()
         new = next_entropy_coefficient(self.coefficients.entropy, self._entropy, self._settings.entropy)
         self.coefficients = self.coefficients._replace(entropy=new)
 

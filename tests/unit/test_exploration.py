@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from hypothesis import given
@@ -12,6 +14,7 @@ from toys import kinds, lengths, near, settings
 
 from components.config.exploration import ClipCov, EntropyBonus, EntropyTarget, KlCov, TokenSelection, TopEntropy
 from components.config.objective import KlTarget
+from components.learner.coefficients import Controller
 from components.objectives.controllers import (
     Coefficients,
     adaptive_kl,
@@ -190,6 +193,14 @@ def test_worked_coefficients_of_the_adaptive_bonus():
 @given(st.floats(0, 1), st.floats(0, 5))
 def test_the_coefficient_stays_in_its_range(coefficient, entropy):
     assert 0 <= next_entropy_coefficient(coefficient, entropy, BONUS) <= 1
+
+
+def test_a_token_without_an_entropy_does_not_switch_a_resting_bonus_on():
+    controller = Controller(settings(entropy={"coef": 0.01, "target": {"value": 0.2}}))
+    for entropies in ([0.5, 0.5], [0.5, math.nan], [math.nan, math.nan]):
+        controller.observe_entropy(torch.tensor(entropies))
+        assert controller.applied().entropy == 0
+    assert controller.coefficients.entropy == 0
 
 
 def test_entropy_at_the_target_counts_as_too_low():
