@@ -152,6 +152,7 @@ def lost(records: Iterable[StepRecord]) -> list[str]:
 
 def fallen(before: Counts, after: Counts) -> dict[str, float]:
     """Evidence, nats, by stream, that one policy answers the same prompts worse than it did when it was measured
-    before; all streams share one rate of false alarms."""
-    both = [name for name in before if name in after]
+    before; all streams share one rate of false alarms. In the order of ``after``: a resumed run has ``before`` from a
+    file, whose names are sorted."""
+    both = [name for name in after if name in before]
     return {name: fell(before[name], after[name]) - math.log(len(both)) for name in both}

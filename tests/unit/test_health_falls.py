@@ -11,8 +11,12 @@ import numpy as np
 import pytest
 from factories import group, prompt
 
+from components.config.judgement import RuleSettings
+from components.files import dump_json, load_json
 from components.health.falls import ALL, Falls, below, best, counts, fallen
+from components.health.responses.attribution import FaultAttribution
 from components.health.sequential import Count, bet, divergence, evidence, fell, lower_bound
+from components.types import Verdict
 
 LIMIT = 9.2
 """That of rule `accuracy_fell`."""
@@ -130,6 +134,20 @@ def test_a_bet_multiplies_as_in_the_worked_example() -> None:
     assert math.exp(small) == pytest.approx(1 + 0.2 * 0.5)
     assert math.exp(large) == pytest.approx(1 + 1.6 * 0.5)
     assert math.exp(bet(Count(1, 1), 0.5)[-1]) == pytest.approx(1 - 1.6 * 0.5)
+
+
+def test_a_resumed_run_states_what_is_below_and_which_measure_is_broken_as_one_that_never_stopped() -> None:
+    before, after = ({name: Count(right, 100) for name in (ALL, "sub", "add")} for right in (90, 30))
+    resumed = {name: Count(*count) for name, count in load_json(dump_json(before)).items()}
+    assert below(before, after) == below(resumed, after) == (ALL, "sub", "add")
+    parts = {"policy": "policy", "zeros": "verifier", "ends": "sampler"}
+    rules = {name: RuleSettings(when="accuracy < 0", level="stop", why="w", part=part) for name, part in parts.items()}
+    live, again = FaultAttribution(rules), FaultAttribution(rules)
+    for name in ("zeros", "ends"):
+        live.noted(Verdict(name, "stop", 3, "r"))
+    again.load_state_dict(load_json(dump_json(live.state_dict())))
+    grave = Verdict("policy", "rollback", 4, "r")
+    assert live.broken_measure(grave) == again.broken_measure(grave) == "ends"
 
 
 def test_a_bet_is_fair_on_average_where_the_null_is_just_true() -> None:

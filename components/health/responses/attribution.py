@@ -36,11 +36,11 @@ class FaultAttribution:
             self.unrepaired[verdict.rule] = verdict.step
 
     def broken_measure(self, verdict: Verdict) -> str:
-        """The rule that shows the policy to be measured by a broken part; empty where none does, and for verdicts on
-        anything but the policy."""
+        """The rule that shows the policy to be measured by a broken part, of several the first by name; empty where
+        none does, and for verdicts on anything but the policy."""
         if self.rules[verdict.rule].part != "policy":
             return ""
-        return next((rule for rule, step in self.unrepaired.items() if verdict.step - step < PATIENCE), "")
+        return min((rule for rule, step in self.unrepaired.items() if verdict.step - step < PATIENCE), default="")
 
     def clean(self, verdict: Verdict) -> int:
         """The step that a checkpoint has to be made by. Where the policy is not to blame, one that a rule went back to
