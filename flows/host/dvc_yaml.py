@@ -2,9 +2,10 @@
 
 DVC reads ``dvc.lock``, ``dvc.yaml`` and ``params.yaml`` several times a command, and after every stage it reads and
 writes all of ``dvc.lock`` by the YAML parser in Python that keeps comments: 1.2 s of a core for the 7,000 lines of a
-run. Here a text is parsed once, and only the stages of ``dvc.lock`` that a command has changed are parsed and written,
-by the emitter in C. For every setting that a stage depends on, DVC searches all of ``params.yaml``; here it is looked
-up by its path. Four times a command DVC digests what a stage depends on only to see that it can be digested; here once.
+run. Here a text is parsed once, only the stages of ``dvc.lock`` that a command has changed are parsed and written, and
+the emitter in C writes the entries of the run cache. For every setting that a stage depends on, DVC searches all of
+``params.yaml``; here it is looked up by its path. Four times a command DVC digests what a stage depends on only to see
+that it can be digested; here once.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import dpath
 import dvc.dependency.param
 import dvc.dvcfile
 import dvc.stage.cache
+import dvc.utils.serialize as serialize
 import dvc.utils.serialize._yaml as plain
 import dvc.utils.strictyaml as strict
 from dvc.utils.serialize import YAMLFileCorruptedError, dumps_yaml, modify_yaml, parse_yaml
@@ -40,14 +42,13 @@ STAGE = re.compile(r"^(?=  [^ \n])", re.MULTILINE)
 GLOB = re.compile(r"[*?[]")
 EMPTY = re.compile(r"(?<=[:-]) $", re.MULTILINE)
 """What the emitter in C writes for null; text that is broken into lines has no space there."""
-by_dvc = plain._dump
 digestible = dvc.stage.cache._can_hash
 
 
 def install() -> None:
     """Put these functions in the place of DVC's, in this process."""
     plain.parse_yaml = strict.parse_yaml = parse
-    plain._dump = dump
+    serialize.dump_yaml = dump_yaml  # the run cache alone looks it up there when it writes
     dvc.dvcfile.modify_yaml = modify_lock  # of its own files `repro` writes no other
     dvc.stage.cache._can_hash = can_hash
     dvc.dependency.param.dpath = SimpleNamespace(get=get, search=dpath.search)
@@ -71,12 +72,14 @@ Plain.add_representer(type(None), lambda own, _: own.represent_scalar("tag:yaml.
 Plain.add_representer(OrderedDict, SafeRepresenter.represent_dict)
 
 
+def dump_yaml(path: str, data: Any, fs: Any = None, **options: Any) -> Any:
+    """DVC's `dump_yaml`, by `dump`."""
+    return plain._dump_data(path, data, dumper=dump, fs=fs, **options)
+
+
 def dump(data: Any, stream: TextIO) -> None:
     """DVC's `_dump`, but for the places where a long text is broken into lines, and escapes for characters beyond
     the basic multilingual plane."""
-    if type(data) not in (dict, OrderedDict):  # with comments
-        by_dvc(data, stream)
-        return
     yaml = YAML(typ="safe")
     yaml.Representer = Plain
     yaml.default_flow_style = False

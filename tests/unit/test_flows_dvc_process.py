@@ -180,7 +180,7 @@ def test_a_command_sees_the_environment_of_its_call(root: Path) -> None:
             assert f"says {word} ." in log.read_text(encoding="utf-8")
 
 
-def test_the_lock_and_the_cache_are_dvcs_but_for_the_places_where_long_texts_are_broken(root: Path) -> None:
+def test_the_lock_is_dvcs_and_the_cache_but_for_the_places_where_long_texts_are_broken(root: Path) -> None:
     other = root.with_name("other")
     shutil.copytree(root, other)
     for text in ("1", "2", "1"):
@@ -190,7 +190,7 @@ def test_the_lock_and_the_cache_are_dvcs_but_for_the_places_where_long_texts_are
             assert repro(root, "first") == repro(root, "second") == 0
         for stage in ("first", "second"):
             own(other, "repro", "--single-item", stage)
-        assert (root / "dvc.lock").read_bytes().split() == (other / "dvc.lock").read_bytes().split()
+        assert (root / "dvc.lock").read_bytes() == (other / "dvc.lock").read_bytes()
     kept = [{path.relative_to(one): path.read_bytes().split() for path in cached(one)} for one in (root, other)]
     assert kept[0] == kept[1] and any("runs" in path.parts for path in kept[0])
 
