@@ -31,9 +31,9 @@ from flows.host.git import git, succeeds
 PATHS = (FILE.parent.as_posix(), "configs/health")
 """What a policy is read from."""
 HOW = (
-    "where this clone is behind, fetch; where the policy has changed, adopt it (evenkeel adopt-policy --by YOUR-NAME); "
-    "else find out who decided that. A new record by the present policy settles it: approve another candidate, or roll "
-    "back"
+    "where this clone is behind, fetch; where the policy has changed, adopt it (evenkeel adopt-policy --by YOUR-NAME, "
+    "with --key YOUR-KEY where it wants signatures); else find out who decided that. A new record by the present "
+    "policy settles it: approve another candidate, or roll back"
 )
 
 
