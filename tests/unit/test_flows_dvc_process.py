@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +142,15 @@ def test_a_process_that_is_killed_ends_the_command_with_the_signal(root: Path) -
         assert repro(root, "first") == 0
 
 
-def test_an_interruption_ends_all_that_the_command_started(root: Path) -> None:
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """The background job of a shell ignores SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interruption_ends_all_that_the_command_started(root: Path, interruptible: None) -> None:
     with one_process(root):
         when_it_waits(root, lambda: os.kill(os.getpid(), signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
