@@ -69,18 +69,20 @@ def standing_unjudged(store: Store, candidate: Candidate, policy: Policy, clock:
     if not approvals:
         return None
     gate, base = max(approvals, key=lambda one: parse(one.statement.at)).statement.gate, read_history(store).base
-    asked = Question("promote", candidate.digest, candidate.evidence, policy.sha256, base, identity(store), gate)
-    return standing(approvals, _terms_of(store, candidate, asked, str(candidate.gate["result"]), policy, clock()))
+    proposal = Question("promote", candidate.digest, candidate.evidence, policy.sha256, base, identity(store), gate)
+    return standing(approvals, _terms_of(store, candidate, proposal, str(candidate.gate["result"]), policy, clock()))
 
 
 def _terms(store: Store, candidate: Candidate, judgement: Judgement, policy: Policy, now: datetime) -> Terms:
-    asked = question(candidate, judgement, policy, identity(store))
-    return _terms_of(store, candidate, asked, judgement.result, policy, now)
+    proposal = question(candidate, judgement, policy, identity(store))
+    return _terms_of(store, candidate, proposal, judgement.result, policy, now)
 
 
-def _terms_of(store: Store, candidate: Candidate, asked: Question, result: str, policy: Policy, now: datetime) -> Terms:
+def _terms_of(
+    store: Store, candidate: Candidate, proposal: Question, result: str, policy: Policy, now: datetime
+) -> Terms:
     return Terms(
-        asked,
+        proposal,
         policy,
         now,
         started_by(store, candidate),
