@@ -67,7 +67,11 @@ def _waiting(console: Console, found: Decision, standing: Standing | None, lines
 def show_adoption(
     console: Console, found: PromotionRecord | NotApproved, distrusted: str, lines: DecisionCommands
 ) -> None:
-    """Print the record, or the missing approvals and the next command, and what ``distrusted`` the champion."""
+    """Print the record, or the missing approvals and the next command.
+
+    Args:
+        distrusted: what follows for a champion that no signer of the policy has signed; "" where one has.
+    """
     if distrusted:
         console.print(field(distrusted, "bold red"), soft_wrap=True)
     if isinstance(found, NotApproved):
