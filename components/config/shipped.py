@@ -23,7 +23,7 @@ def install(extra: str = "", *, tested: bool = True) -> str:
     """
     extras = f"[{extra}]" if extra else ""
     constraints = "-c constraints.txt " if tested and Path("constraints.txt").is_file() else ""
-    what = f"-e {shlex.quote(f'.{extras}')}" if Path("components").is_dir() else shlex.quote(f"evenkeel{extras}")
+    what = f"-e {shlex.quote(f'.{extras}')}" if SHIPPED.resolve() == Path.cwd() else shlex.quote(f"evenkeel{extras}")
     return f"pip install {constraints}{what}"
 
 

@@ -70,6 +70,7 @@ def test_a_name_that_the_package_does_not_have_is_refused(project: Path) -> None
 def test_what_is_missing_is_installed_for_the_package_that_is_there(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    Path("components").mkdir()  # the project's own, so this is no checkout
     assert install("llm") == "pip install -c constraints.txt 'evenkeel[llm]'"
     assert install("trackio", tested=False) == "pip install 'evenkeel[trackio]'"
     monkeypatch.chdir(tmp_path)
