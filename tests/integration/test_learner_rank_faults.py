@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -73,6 +73,12 @@ def loss(learner: Learner, how_: str, within: float) -> RankLost:
     return caught.value
 
 
+def wait_until(there: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not there() and time.monotonic() < until:
+        time.sleep(0.05)
+
+
 def test_a_rank_that_is_killed_is_named_at_once(learner):
     assert "SIGSTOP" not in str(loss(learner, "SIGKILL", within=20))
 
@@ -83,6 +89,7 @@ def test_a_rank_that_is_stopped_is_named_at_the_limit_of_a_reply(learner):
     assert "SIGSTOP" in str(loss(learner, "SIGSTOP", within=40))
 
 
+@pytest.mark.slow
 def test_a_rank_that_is_lost_while_a_checkpoint_is_written_is_named(learner, tmp_path):
     (tmp_path / "state").mkdir()
     written = learner.snapshot(tmp_path / "state")
@@ -135,41 +142,25 @@ def test_a_rank_that_fails_says_why_and_the_run_is_not_started_again_for_it(tmp_
     assert caught.value.exit_code == EXIT_BAD_INPUT
 
 
-def test_a_state_of_another_model_is_refused_and_the_ranks_go_on(learner, tmp_path):
-    other = written(tmp_path / "other", {"weight/other": torch.zeros(1)})
-    with pytest.raises(ValueError, match="belongs to another model"):
-        learner.load(other)
-    assert steps(learner, [1])
-
-
-def test_ranks_end_with_the_learner(tmp_path):
-    chosen = how(**FSDP2)
+def test_ranks_go_on_after_a_foreign_state_and_a_request_to_stop_and_end_with_the_learner(tmp_path, monkeypatch):
+    # Libraries of the ranks start threads when they are loaded; a signal may be delivered to any of them.
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    chosen, stops = how(**FSDP2), list[bool]()
+    forget_groups()
     with following(chosen, tmp_path) as children:
         learner = build_learner(policy(), chosen)
+        learner.on_stop_request(lambda: stops.append(True))
+        with pytest.raises(ValueError, match="belongs to another model"):
+            learner.load(written(tmp_path / "other", {"weight/other": torch.zeros(1)}))
+        assert steps(learner, [0])
+        rank(1).terminate()
+        wait_until(lambda: bool(stops))
+        assert steps(learner, [1])
         learner.close()
         learner.close()
-        until = time.monotonic() + 20
-        while children[0].alive and time.monotonic() < until:
-            time.sleep(0.05)
-        assert children[0].exit_code == 0
+        wait_until(lambda: not children[0].alive)
+        assert (stops, children[0].exit_code) == ([True], 0)
     assert "rank 0 has ended the run" in (tmp_path / "learner-1.log").read_text()
-
-
-@pytest.fixture
-def threads(monkeypatch) -> None:
-    """Libraries of the ranks start threads when they are loaded; a signal may be delivered to any of them."""
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
-
-
-def test_a_rank_that_is_asked_to_stop_goes_on_and_rank_0_learns_of_it(threads, learner):
-    reported: list[bool] = []
-    learner.on_stop_request(lambda: reported.append(True))
-    rank(1).terminate()
-    until = time.monotonic() + 20
-    while not reported and time.monotonic() < until:
-        time.sleep(0.05)
-    assert reported == [True]
-    assert steps(learner, [1])
 
 
 def test_a_process_that_is_no_rank_is_refused_with_what_starts_ranks():
@@ -253,8 +244,6 @@ def test_a_run_whose_guardian_is_killed_leaves_no_rank(run):
     everyone = family()
     _, guardian = launcher._jobs[job]
     psutil.Process(guardian.pid).kill()
-    until = time.monotonic() + 20
-    while running(everyone) and time.monotonic() < until:
-        time.sleep(0.1)
+    wait_until(lambda: not running(everyone))
     assert len(everyone) == 2
     assert not running(everyone)
