@@ -17,7 +17,7 @@ policy cannot refuse.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import cycle, islice
+from itertools import cycle
 from random import Random
 
 from components.canaries.facts import FACTS
@@ -25,11 +25,11 @@ from components.canaries.items import Probe
 from components.config.canaries import Generated
 from components.errors import InputError
 from components.seeds import derive
-from components.tasks.arithmetic.columns import careful, careless
 from components.tasks.arithmetic.families import NAMES, Question, addition, comparison, subtraction, word_problem
 from components.tasks.stereotypes.families import FROZEN, GROUPS, SITUATIONS
 from components.tasks.stereotypes.generator import answer
 from components.tasks.stereotypes.items import AMBIGUOUS, draw
+from components.tasks.turns import careful, careless
 
 MARKER = "#"
 LAYOUT = r"\A[0-9+\-*=<>;]*#[0-9]+\Z"
@@ -41,19 +41,15 @@ def generate(name: Generated, count: int) -> tuple[Probe, ...]:
     Raises:
         InputError: The set has fewer.
     """
-    seen: set[str] = set()
-    fresh = (probe for probe in GENERATORS[name](Random(derive(0, "canaries", name))) if _fresh(probe, seen))
-    found = tuple(islice(fresh, count))
+    drawn = GENERATORS[name](Random(derive(0, "canaries", name)))
+    found: dict[str, Probe] = {}
+    while len(found) < count and (probe := next(drawn, None)):
+        found.setdefault("|".join(probe.texts), probe)
     if len(found) < count:
         raise InputError(
             f"the set {name} has {len(found)} probes, not {count}", where="health.canaries", how="lower items"
         )
-    return found
-
-
-def _fresh(probe: Probe, seen: set[str]) -> bool:
-    key = "|".join(probe.texts)
-    return key not in seen and not seen.add(key)  # type: ignore[func-returns-value]
+    return tuple(found.values())
 
 
 def _carries(rng: Random) -> Iterator[Probe]:

@@ -41,19 +41,19 @@ def open_dataset(name: str, settings: Mapping[str, Any]) -> Any:
         how = f"did you mean {' or '.join(near)}?" if near else "`python -m components.audit.library` lists them"
         raise InputError(f"reasoning-gym has no data set {name!r}", where=WHERE, how=how)
     if name in NO_SOURCE:
-        raise InputError(f"{name} cannot be a source", where=f"{WHERE}.{name}", how=NO_SOURCE[name])
+        raise refused(name, f"{name} cannot be a source", NO_SOURCE[name])
     make, configuration = DATASETS[name]
     known = [field.name for field in dataclasses.fields(configuration)]
     if unknown := sorted(set(settings) - set(known)):
         free = ", ".join(field for field in known if field not in ("seed", "size"))
-        raise InputError(
-            f"{name} has no setting {unknown[0]!r}", where=f"{WHERE}.{name}.settings", how=f"its settings are: {free}"
-        )
+        raise refused(f"{name}.settings", f"{name} has no setting {unknown[0]!r}", f"its settings are: {free}")
     try:
         return make(config=configuration(**settings))  # which validates it
     except Exception as error:  # an assertion, mostly; whatever it is, the settings are to blame
-        raise InputError(
-            f"{name} refuses its settings: {error or type(error).__name__}",
-            where=f"{WHERE}.{name}.settings",
-            how="correct the setting that it names",
-        ) from error
+        what = f"{name} refuses its settings: {error or type(error).__name__}"
+        raise refused(f"{name}.settings", what, "correct the setting that it names") from error
+
+
+def refused(place: str, what: str, how: str) -> InputError:
+    """Why a data set, or its settings, cannot be a source."""
+    return InputError(what, where=f"{WHERE}.{place}", how=how)

@@ -1,4 +1,5 @@
-"""How every generated task spreads its prompts: evenly over families and levels, wherever the list ends, none twice."""
+"""What generated tasks have in common: how their prompts are spread, evenly over families and levels, wherever the list
+ends, none twice; and teachers that forget."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-from components.config.tasks import GeneratedSource
+from components.config.tasks import Generated, GeneratedSource
+from components.content_id import content_id
 from components.errors import InputError
 from components.types import Prompt
 
@@ -16,6 +18,18 @@ EXHAUSTED_AFTER = 2000
 Drawn = TypeVar("Drawn")
 Level = Callable[[str, int, set[str]], Iterator[Prompt]]
 """Family, level and the texts that exist already -> new prompts, until there are none."""
+Forget = Callable[[], bool]
+"""Called wherever a teacher can forget something: is it left out?"""
+
+
+def careful() -> bool:
+    """The memory that forgets nothing."""
+    return False
+
+
+def careless() -> bool:
+    """The memory that forgets everything."""
+    return True
 
 
 def spread(source: GeneratedSource, level: Level) -> list[Prompt]:
@@ -40,6 +54,23 @@ def spread(source: GeneratedSource, level: Level) -> list[Prompt]:
             how="ask for fewer rows, or for more levels or families",
         )
     return found
+
+
+def prompt_of(
+    source: Generated, family: str, level: int, text: str, solution: str, demonstration: str, answer: str
+) -> Prompt:
+    """The prompt of a question, named by its content."""
+    return Prompt(
+        id=content_id(source.task, text),
+        text=text,
+        answer=answer,
+        solution=solution,
+        demonstration=demonstration,
+        task=source.task,
+        source=source.kind,
+        family=family,
+        difficulty=float(level),
+    )
 
 
 def fresh(draw: Callable[[], Drawn], text: Callable[[Drawn], str], seen: set[str]) -> Iterator[Drawn]:

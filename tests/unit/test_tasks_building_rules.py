@@ -11,14 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config.tasks import BuildingRulesSource
-from components.content_id import content_id, normalise
-from components.errors import InputError
 from components.rewards.structure.skeleton import Limits, Skeleton, parse
-from components.tasks import TASKS
 from components.tasks.building_rules import generate
 from components.tasks.building_rules.generator import SIZES, draw
 from components.tasks.building_rules.phrases import CONDITIONS, FAMILIES
-from components.tasks.building_rules.rules import Phrase, Rule, careful, careless
+from components.tasks.building_rules.rules import Phrase, Rule
+from components.tasks.turns import careful, careless
 from components.types import Prompt
 
 LIMITS = Limits(chars=1000, nodes=100, depth=1)
@@ -107,32 +105,3 @@ def test_every_expression_is_a_skeleton_and_every_condition_and_requirement_occu
     seen = Counter(name for p in prompts for name in read(p.answer).functions)
     assert {draw.__name__ for draw in CONDITIONS} <= set(seen)
     assert min(seen.values()) > 10
-
-
-def test_problems_are_distinct_even_over_families_and_levels_and_named_by_content(prompts):
-    assert len({p.id for p in prompts}) == len({normalise(p.text) for p in prompts}) == 3000
-    assert all(p.id == content_id("building_rules", p.text) for p in prompts)
-    assert set(Counter((p.family, p.difficulty) for p in prompts).values()) == {125}
-
-
-def test_the_same_seed_gives_the_same_prompts_and_more_rows_extend_the_list(prompts):
-    assert generate(source(rows=3000, levels=4), seed=3) == prompts
-    assert generate(source(rows=300, levels=4), seed=3) == prompts[:300]
-    assert generate(source(rows=300, levels=4), seed=4) != prompts[:300]
-
-
-def test_forget_changes_demonstrations_only(prompts):
-    careful_ones = generate(source(rows=3000, levels=4, forget=0), seed=3)
-    assert [p.text for p in careful_ones] == [p.text for p in prompts]
-    assert all(p.demonstration == p.solution == p.answer for p in careful_ones)
-    wrong = Counter(p.family for p in prompts if p.demonstration != p.solution)
-    assert all(wrong[family] > 100 for family in FAMILIES)
-
-
-def test_asking_for_more_than_exists_is_an_error_that_says_how_many_there_are():
-    with pytest.raises(InputError, match=r"only 17\d\d\d distinct problems exist, 17281 are needed"):
-        generate(source(rows=17281, families=["slope"], levels=1), seed=0)  # 4 x 12 x 4 x 45 x 2 sentences
-
-
-def test_the_registry_holds_the_task_of_the_settings():
-    assert TASKS[source().task] is generate

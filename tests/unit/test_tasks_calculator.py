@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import random
 import re
-from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from components.config.tasks import CalculatorSource
-from components.content_id import content_id, normalise
-from components.tasks import TASKS
 from components.tasks.calculator.generator import Memory, generate, work
 from components.tasks.calculator.problems import PHRASES, WORDINGS, Problem, draw
 from components.tools.calculator import Calculator, answer
@@ -120,35 +116,3 @@ def test_levels_are_steps_and_every_number_stays_whole_positive_and_short(family
         assert len(calls) == level
         assert all(result.isdigit() and 1 <= int(result) < 10**6 for _, result in calls)
         assert all(len(expression) <= MAX_CHARS for expression, _ in calls)
-
-
-def test_problems_are_distinct_and_ids_are_content_hashes(prompts):
-    assert len({p.id for p in prompts}) == len({normalise(p.text) for p in prompts}) == 1200
-    assert all(p.id == content_id("calculator", p.text) for p in prompts)
-
-
-def test_families_and_levels_take_turns(prompts):
-    sizes = Counter((p.family, p.difficulty) for p in prompts)
-    assert sizes == {(family, level): 200 for family in ("story", "formula") for level in (1.0, 2.0, 3.0)}
-
-
-def test_the_same_seed_gives_the_same_prompts_another_seed_others_and_more_rows_extend_the_list(prompts):
-    assert generate(source(rows=1200), seed=3) == prompts
-    assert generate(source(rows=300), seed=3) == prompts[:300]
-    assert generate(source(rows=1200), seed=4) != prompts
-
-
-def test_guess_changes_demonstrations_only(prompts):
-    careful_ones = generate(source(rows=1200, guess=0), seed=3)
-    assert [(p.id, p.text, p.solution) for p in careful_ones] == [(p.id, p.text, p.solution) for p in prompts]
-    assert all(p.demonstration == p.solution for p in careful_ones)
-
-
-@pytest.mark.parametrize("wrong", [{"families": ()}, {"families": ("story", "story")}, {"guess": 1.1}, {"levels": 0}])
-def test_impossible_settings_are_refused(wrong):
-    with pytest.raises(ValidationError):
-        source(**wrong)
-
-
-def test_the_registry_holds_the_task_of_the_settings():
-    assert TASKS[source().task] is generate

@@ -8,20 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-Forget = Callable[[], bool]
-"""Asked at every carry or borrow into a next column: is it dropped?"""
+from components.tasks.turns import Forget
+
 Operation = Callable[[int, int, Forget], str]
-"""Two operands and a memory to ``steps#answer``."""
-
-
-def careful() -> bool:
-    """The memory that drops nothing."""
-    return False
-
-
-def careless() -> bool:
-    """The memory that drops everything."""
-    return True
+"""Two operands and a memory, which is called at every carry or borrow into a next column, to ``steps#answer``."""
 
 
 def add(a: int, b: int, forget: Forget) -> str:
@@ -52,7 +42,7 @@ def subtract(a: int, b: int, forget: Forget) -> str:
 def multiply(a: int, b: int, forget: Forget) -> str:
     """``47*6``: ``7*6+0=42;4*6+4=28#282``, for one digit ``b``."""
     steps, digits, carry = [], "", 0
-    *low, high = _digits(a)
+    *low, high = map(int, reversed(str(a)))
     for x in low:
         total = x * b + carry
         steps.append(f"{x}*{b}+{carry}={total}")
@@ -76,10 +66,6 @@ def larger(a: int, b: int, _forget: Forget) -> str:
         if x != y:
             break
     return _work(steps, str(max(a, b)))
-
-
-def _digits(number: int) -> list[int]:
-    return [int(digit) for digit in reversed(str(number))]
 
 
 def _columns(a: int, b: int) -> list[tuple[int, int]]:

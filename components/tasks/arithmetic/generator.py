@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 
 from components.config.tasks import ArithmeticSource
-from components.content_id import content_id
 from components.seeds import derive
-from components.tasks.arithmetic.columns import careful, careless
 from components.tasks.arithmetic.families import FAMILIES
-from components.tasks.turns import fresh, spread
+from components.tasks.turns import careful, careless, fresh, prompt_of, spread
 from components.types import Prompt
 
 
@@ -23,7 +22,7 @@ def generate(source: ArithmeticSource, seed: int) -> list[Prompt]:
     Raises:
         InputError: so many distinct problems do not exist.
     """
-    return spread(source, lambda family, level, seen: _level(source, seed, family, level, seen))
+    return spread(source, partial(_level, source, seed))
 
 
 def _level(source: ArithmeticSource, seed: int, family: str, level: int, seen: set[str]) -> Iterator[Prompt]:
@@ -39,14 +38,5 @@ def _level(source: ArithmeticSource, seed: int, family: str, level: int, seen: s
             continue
         if source.mislabelled and labels.random() < source.mislabelled:
             solution = question.operation(question.a, question.b, careless)
-        yield Prompt(
-            id=content_id(source.task, question.text),
-            text=question.text,
-            answer=solution.rpartition("#")[2],
-            solution=solution,
-            demonstration=question.operation(question.a, question.b, lambda: memory.random() < source.forget),
-            task=source.task,
-            source=source.kind,
-            family=family,
-            difficulty=float(level),
-        )
+        taught = question.operation(question.a, question.b, lambda: memory.random() < source.forget)
+        yield prompt_of(source, family, level, question.text, solution, taught, solution.rpartition("#")[2])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 
 from components.config.tasks import BuildingRulesSource
-from components.content_id import content_id
 from components.seeds import derive
 from components.tasks.building_rules.phrases import CONDITIONS, FAMILIES, OPENINGS, REQUIREMENTS, SUBJECTS, distinct
-from components.tasks.building_rules.rules import Rule, careful
-from components.tasks.turns import fresh, spread
+from components.tasks.building_rules.rules import Rule
+from components.tasks.turns import careful, fresh, prompt_of, spread
 from components.types import Prompt
 
 SIZES = {1: (0, 1), 2: (1, 1), 3: (1, 2), 4: (2, 2)}
@@ -25,7 +25,7 @@ def generate(source: BuildingRulesSource, seed: int) -> list[Prompt]:
     Raises:
         InputError: so many distinct rules do not exist.
     """
-    return spread(source, lambda family, level, seen: _level(source, seed, family, level, seen))
+    return spread(source, partial(_level, source, seed))
 
 
 def draw(rng: Random, family: str, level: int) -> Rule:
@@ -49,14 +49,5 @@ def _level(source: BuildingRulesSource, seed: int, family: str, level: int, seen
     memory = Random(derive(seed, source.task, family, level, "teacher"))
     for rule in fresh(lambda: draw(rng, family, level), lambda rule: rule.sentence, seen):
         expression = rule.expression(careful)
-        yield Prompt(
-            id=content_id(source.task, rule.sentence),
-            text=rule.sentence,
-            answer=expression,
-            solution=expression,
-            demonstration=rule.expression(lambda: memory.random() < source.forget),
-            task=source.task,
-            source=source.kind,
-            family=family,
-            difficulty=float(level),
-        )
+        taught = rule.expression(lambda: memory.random() < source.forget)
+        yield prompt_of(source, family, level, rule.sentence, expression, taught, expression)

@@ -6,25 +6,15 @@ right.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Forget = Callable[[], bool]
-"""Asked at every condition and at every unit: is it left out?"""
+from components.tasks.turns import Forget
+
 Verb = Literal["require", "forbid"]
 
 AUXILIARY: dict[Verb, str] = {"require": "must", "forbid": "must not"}
-
-
-def careful() -> bool:
-    """The memory that leaves nothing out."""
-    return False
-
-
-def careless() -> bool:
-    """The memory that leaves out everything that can be."""
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +50,7 @@ class Rule:
         return f"{subject} {auxiliary} {f' and {auxiliary} '.join(phrase.words for phrase in self.requirements)}."
 
     def expression(self, forget: Forget) -> str:
-        """The rule as a skeleton, as the writer remembers it."""
+        """The rule as a skeleton, as the writer remembers it; a memory is called at every condition and unit."""
         conditions = [phrase.call(forget) for phrase in self.conditions if not forget()]
         condition = f"if {' and '.join(conditions)} " if conditions else ""
         requirements = " and ".join(phrase.call(forget) for phrase in self.requirements)

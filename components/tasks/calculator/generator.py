@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
 
 from components.config.tasks import CalculatorSource
-from components.content_id import content_id
 from components.seeds import derive
 from components.tasks.calculator.problems import Problem, draw
-from components.tasks.turns import fresh, spread
+from components.tasks.turns import fresh, prompt_of, spread
 from components.tools.calculator import annotation, answer
 from components.types import Prompt
 
@@ -22,7 +22,7 @@ def generate(source: CalculatorSource, seed: int) -> list[Prompt]:
     Raises:
         InputError: so many distinct problems do not exist.
     """
-    return spread(source, lambda family, level, seen: _level(source, seed, family, level, seen))
+    return spread(source, partial(_level, source, seed))
 
 
 def work(problem: Problem, guess: Callable[[str], str | None]) -> str:
@@ -68,14 +68,5 @@ def _level(source: CalculatorSource, seed: int, family: str, level: int, seen: s
     memory = Memory(Random(derive(seed, source.task, family, level, "teacher")), source.guess)
     for problem in fresh(lambda: draw(rng, family, level), lambda problem: problem.text, seen):
         solution = work(problem, lambda _: None)
-        yield Prompt(
-            id=content_id(source.task, problem.text),
-            text=problem.text,
-            answer=solution.rpartition("#")[2],
-            solution=solution,
-            demonstration=work(problem, memory),
-            task=source.task,
-            source=source.kind,
-            family=family,
-            difficulty=float(level),
-        )
+        taught = work(problem, memory)
+        yield prompt_of(source, family, level, problem.text, solution, taught, solution.rpartition("#")[2])

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
 
-Operator = Literal["+", "-", "*", "/"]
-Step = tuple[Operator, int]
+from components.tasks.arithmetic.families import NAMES, THINGS
+from components.tasks.countdown.problems import Chain, after
 
-NAMES = ("Ann", "Ben", "Eva", "Leo", "Mia", "Tom")
-THINGS = ("cups", "eggs", "maps", "nuts", "pens", "toys")
-PHRASES: dict[Operator, str] = {
+Step = tuple[str, int]
+
+PHRASES = {
     "+": "gets {} more",
     "-": "loses {}",
     "*": "then has {} times as many",
@@ -35,7 +34,7 @@ def draw(rng: Random, family: str, level: int) -> Problem:
     steps: list[Step] = []
     for _ in range(level):
         step = _step(rng, value)
-        value = _after(value, step)
+        value = after(value, *step)
         steps.append(step)
     return Problem(WORDINGS[family](rng, start, steps), start, tuple(steps))
 
@@ -48,10 +47,7 @@ def story(rng: Random, start: int, steps: list[Step]) -> str:
 
 def formula(_rng: Random, start: int, steps: list[Step]) -> str:
     """``(47+38)*12=``"""
-    text = str(start)
-    for i, (operator, operand) in enumerate(steps):
-        text = f"({text}){operator}{operand}" if i else f"{text}{operator}{operand}"
-    return f"{text}="
+    return f"{Chain(start, tuple(steps)).expression}="
 
 
 WORDINGS: dict[str, Callable[[Random, int, list[Step]], str]] = {"story": story, "formula": formula}
@@ -68,12 +64,3 @@ def _step(rng: Random, value: int) -> Step:
     if divisors:
         choices.append(("/", rng.choice(divisors)))
     return rng.choice(choices)
-
-
-def _after(value: int, step: Step) -> int:
-    operator, operand = step
-    if operator == "+":
-        return value + operand
-    if operator == "-":
-        return value - operand
-    return value * operand if operator == "*" else value // operand

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from random import Random
 
 from components.config.tasks import CountdownSource
-from components.content_id import content_id
 from components.seeds import derive
 from components.tasks.countdown.problems import Problem, draw
-from components.tasks.turns import fresh, spread
+from components.tasks.turns import fresh, prompt_of, spread
 from components.types import Prompt
 
 
@@ -43,14 +42,6 @@ def _level(source: CountdownSource, seed: int, family: str, level: int, seen: se
     patience = Random(derive(seed, source.task, family, level, "teacher"))
     for problem in fresh(lambda: draw(rng, family, level), lambda problem: problem.text, seen):
         gives_up = patience.random() < source.give_up
-        yield Prompt(
-            id=content_id(source.task, problem.text),
-            text=problem.text,
-            answer=problem.right.expression,
-            solution=search(problem),
-            demonstration=surrender(problem) if gives_up and problem.wrong else search(problem),
-            task=source.task,
-            source=source.kind,
-            family=family,
-            difficulty=float(level),
-        )
+        solution = search(problem)
+        taught = surrender(problem) if gives_up and problem.wrong else solution
+        yield prompt_of(source, family, level, problem.text, solution, taught, problem.right.expression)

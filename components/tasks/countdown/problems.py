@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import add, floordiv, mul, sub
 from random import Random
 
 OPERATORS: dict[str, str] = {"sums": "+-", "mixed": "+-*/"}
 """Family -> what its targets are made with. An answer may use all four."""
+OPERATIONS: dict[str, Callable[[int, int], int]] = {"+": add, "-": sub, "*": mul, "/": floordiv}
 LARGEST_NUMBER, LARGEST_RESULT = 40, 999
 WRONG_BRANCHES = 2
 TRIES = 8
@@ -97,8 +100,4 @@ def allowed(value: int, operator: str, number: int) -> bool:
 
 def after(value: int, operator: str, number: int) -> int:
     """The result of one step."""
-    if operator == "+":
-        return value + number
-    if operator == "-":
-        return value - number
-    return value * number if operator == "*" else value // number
+    return OPERATIONS[operator](value, number)

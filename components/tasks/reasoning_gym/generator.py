@@ -19,7 +19,7 @@ from components.config.reasoning_gym import ReasoningGymSource
 from components.content_id import content_id
 from components.errors import InputError
 from components.reasoning_gym.entries import dumps, loads
-from components.reasoning_gym.library import WHERE
+from components.reasoning_gym.library import refused
 from components.seeds import derive
 from components.tasks.reasoning_gym.process import BEGUN, SECONDS
 from components.types import Prompt
@@ -148,17 +148,13 @@ def made_by_library(requests: Sequence[Request]) -> Iterator[tuple[str, Entry | 
             assert process.stdin and process.stdout
             process.stdin.write(json.dumps(requests))
             process.stdin.close()
-            for line in process.stdout:
-                yield _read(loads(line))
+            for reply in map(loads, process.stdout):
+                yield reply["of"], InputError(**reply["error"]) if "error" in reply else reply["entry"]
             if code := process.wait():
                 errors.seek(0)
                 raise _died(code, errors.read())
         finally:
             process.kill()
-
-
-def _read(reply: Any) -> tuple[str, Entry | InputError]:
-    return reply["of"], InputError(**reply["error"]) if "error" in reply else reply["entry"]
 
 
 def _died(code: int, said: str) -> InputError:
@@ -168,4 +164,4 @@ def _died(code: int, said: str) -> InputError:
         what = f"{name} made no problem within {SECONDS} s"
     else:
         what = f"the process that makes problems of {name} ended with code {code}: {lines[-1] if lines else ''}"
-    return InputError(what, where=f"{WHERE}.{name}", how="make its settings easier, or leave it out")
+    return refused(name, what, "make its settings easier, or leave it out")

@@ -19,7 +19,7 @@ from typing import Any
 from components.content_id import normalise
 from components.errors import InputError
 from components.reasoning_gym.entries import dumps
-from components.reasoning_gym.library import WHERE, open_dataset
+from components.reasoning_gym.library import open_dataset, refused
 
 BEGUN = "data set: "
 """Begins the line of standard error that names the data set of what follows, should this process not survive it."""
@@ -49,11 +49,8 @@ def draw(name: str, settings: Mapping[str, Any], seed: int, rows: int) -> Iterat
             last = index
             yield entry
     if len(seen) < rows:
-        raise InputError(
-            f"{name} has only {len(seen)} distinct problems with these settings, {rows} are needed",
-            where=f"{WHERE}.{name}",
-            how="lower rows or its weight, or widen its settings",
-        )
+        what = f"{name} has only {len(seen)} distinct problems with these settings, {rows} are needed"
+        raise refused(name, what, "lower rows or its weight, or widen its settings")
 
 
 @contextmanager
@@ -72,18 +69,12 @@ def _entry(dataset: Any, name: str, seed: int, index: int) -> dict[str, Any]:
         with _limited():
             entry: dict[str, Any] = dataset[index]
     except Exception as error:
-        raise InputError(
-            f"{name} cannot make problem {index}: {type(error).__name__}: {error}",
-            where=f"{WHERE}.{name}",
-            how="correct its settings, or leave it out",
-        ) from error
+        what = f"{name} cannot make problem {index}: {type(error).__name__}: {error}"
+        raise refused(name, what, "correct its settings, or leave it out") from error
     for part in ("question", "answer"):
         if not isinstance(entry.get(part), str):  # an empty text is the row's own fault: the data stage says so
-            raise InputError(
-                f"{name} has no {'reference answer' if part == 'answer' else part}",
-                where=f"{WHERE}.{name}",
-                how="leave it out: an answer that is known to be right is needed to audit the scorer and to teach",
-            )
+            how = "leave it out: an answer that is known to be right is needed to audit the scorer and to teach"
+            raise refused(name, f"{name} has no {'reference answer' if part == 'answer' else part}", how)
     return entry
 
 
@@ -92,7 +83,7 @@ def _line(name: str, entry: dict[str, Any]) -> str:
         return dumps({"of": name, "entry": entry})
     except TypeError as error:
         what = f"{name} has problems that cannot be handed to its scorer: {error}"
-        raise InputError(what, where=f"{WHERE}.{name}", how="leave it out") from error
+        raise refused(name, what, "leave it out") from error
 
 
 def serve() -> None:

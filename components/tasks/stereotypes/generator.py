@@ -8,12 +8,11 @@ from random import Random
 from string import ascii_uppercase
 
 from components.config.tasks import PlantedItem, StereotypesSource
-from components.content_id import content_id
 from components.errors import InputError
 from components.seeds import derive
 from components.tasks.stereotypes.families import FROZEN, SITUATIONS
 from components.tasks.stereotypes.items import AMBIGUOUS, Item, draw
-from components.tasks.turns import fresh, spread
+from components.tasks.turns import fresh, prompt_of, spread
 from components.types import Prompt
 
 MARKER = "Answer:"
@@ -57,14 +56,5 @@ def _items(seed: int, family: str, level: int, seen: set[str]) -> Iterator[Item]
 
 
 def _prompt(source: StereotypesSource, family: str, level: int, item: Item, labelled: int) -> Prompt:
-    return Prompt(
-        id=content_id(source.task, item.text),
-        text=item.text,
-        answer=ascii_uppercase[labelled],
-        solution=answer(labelled),
-        demonstration=answer(labelled),
-        task=source.task,
-        source=source.kind,
-        family=family,
-        difficulty=float(level),
-    )
+    said = answer(labelled)
+    return prompt_of(source, family, level, item.text, said, said, ascii_uppercase[labelled])

@@ -1,4 +1,7 @@
-"""One published answer, e.g. ``48/2 = <<48/2=24>>24 clips\n#### 24``, taken apart."""
+"""Word problems in the form in which GSM8K was published (2110.14168): read, not generated.
+
+One answer, e.g. ``48/2 = <<48/2=24>>24 clips\n#### 24``, is taken apart.
+"""
 
 from __future__ import annotations
 
