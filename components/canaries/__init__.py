@@ -6,7 +6,7 @@
 - `sets` — what the settings name, read and checked
 - `likelihood` (torch), `generation` (torch) — measuring a set in one way or the other
 - `judging` — what an answer is worth
-- `figures`, `bias` — accuracy, margin, bias, with standard errors
+- `figures` — accuracy, margin, bias, with standard errors
 - `drops` — falls, their limits, and what so many probes can show
 - `baseline` — the signals of a training step
 - `comparison` — before and after training: `out/canaries.json`

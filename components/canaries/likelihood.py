@@ -11,14 +11,13 @@ from components.canaries.judging import Scored, judge_likelihood
 from components.config.canaries import CanarySettings
 from components.device import autocast
 from components.errors import InputError
-from components.policy import Policy, response_logprobs
-from components.policy.padding import pad, same_prompts
+from components.policy import Policy
+from components.policy.weights import Text, text_logprobs
 from components.working import working
 
 TOKENS = 8192
 """Padded tokens of a forward pass."""
-Row = tuple[tuple[int, ...], tuple[int, ...]]
-"""Token ids of a context and of what follows it."""
+Row = Text
 Score = Callable[[Sequence[Row]], list[float]]
 """The sum of the log-probabilities of what follows, in nats, for every row."""
 
@@ -76,12 +75,8 @@ def scores_of(policy: Policy, temperature: float, tokens: int = TOKENS) -> Score
         found = [0.0] * len(rows)
         with working("scoring probes", len(rows), "rows") as work, autocast(policy.model):
             for places in _passes(rows, tokens):
-                contexts = [rows[place][0] for place in places]
-                padded = pad(contexts, [rows[place][1] for place in places], policy.pad_id)
-                ids, seen, mask = padded.to(policy.model.device)
-                group = same_prompts(contexts)
-                stats = response_logprobs(policy.model, ids, seen, mask.shape[1], temperature, mask=mask, group=group)
-                for place, total in zip(places, stats.logp.sum(1).tolist(), strict=True):
+                logp, _ = text_logprobs(policy, [rows[place] for place in places], temperature)
+                for place, total in zip(places, logp.sum(1).tolist(), strict=True):
                     found[place] = total
                 work.add(len(places))
         return found

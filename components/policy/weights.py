@@ -46,17 +46,22 @@ class Weights(Lazily):
         return self.tensors.keys()
 
 
+def text_logprobs(policy: Policy, texts: Sequence[Text], temperature: float) -> tuple[Tensor, Tensor]:
+    """Log-probabilities ``[B, R]`` (nats) of what follows each context, 0 elsewhere, and which they are, bool."""
+    contexts = [context for context, _ in texts]
+    padded = pad(contexts, [ids for _, ids in texts], policy.pad_id)
+    (ids, seen, mask), group = padded.to(policy.model.device), same_prompts(contexts)
+    stats = response_logprobs(policy.model, ids, seen, mask.shape[1], temperature, mask=mask, group=group)
+    return stats.logp, mask
+
+
 def weights_of(policy: Policy) -> Weights:
     """The weights of a policy in this process, which computes what they make of a text."""
 
     @torch.no_grad()
     def scores(texts: Sequence[Text], temperature: float) -> Tensor:
-        contexts = [context for context, _ in texts]
-        padded = pad(contexts, [ids for _, ids in texts], policy.pad_id)
-        there, group = padded.to(policy.model.device), same_prompts(contexts)
-        ids, seen, mask = there.input_ids, there.attention_mask, there.response_mask
         with autocast(policy.model):
-            stats = response_logprobs(policy.model, ids, seen, mask.shape[1], temperature, mask=mask, group=group)
-        return stats.logp[mask].cpu()
+            logp, mask = text_logprobs(policy, texts, temperature)
+        return logp[mask].cpu()
 
     return Weights(policy.weights(), scores, computes_in("auto", policy.model.device), policy.apart())

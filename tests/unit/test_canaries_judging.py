@@ -9,8 +9,7 @@ import pytest
 import torch
 from factories import policy
 
-from components.canaries.bias import bias
-from components.canaries.figures import figures
+from components.canaries.figures import bias, figures
 from components.canaries.items import Measured, Outcome, Probe, ProbeSet
 from components.canaries.judging import Scored, judge_likelihood, judge_texts
 from components.canaries.likelihood import measure_likelihood, rows_of, scores_of

@@ -9,7 +9,7 @@ import pytest
 from components.canaries.facts import FACTS
 from components.canaries.generated import GENERATORS, generate
 from components.canaries.loaders import LOADERS, read_probes
-from components.canaries.loaders.layout import layout
+from components.canaries.loaders.formats import layout
 from components.config.canaries import CanarySettings
 from components.config.judgement import HealthSettings
 from components.errors import InputError

@@ -1,8 +1,7 @@
 """From a row of a published format to a probe.
 
 - `rows` — JSON lines and CSV, with line numbers
-- `qa`, `layout`, `multiple_choice`, `bbq`, `crows_pairs`, `refusal` — a format each
-- `options` — how options are listed
+- `formats` — formats of a few fields; `bbq`, `refusal` — one each
 
 `LOADERS` maps ``health.canaries.<name>.format`` to the reader of one row.
 """
@@ -14,10 +13,7 @@ from pathlib import Path
 
 from components.canaries.items import Probe
 from components.canaries.loaders.bbq import bbq
-from components.canaries.loaders.crows_pairs import crows_pairs
-from components.canaries.loaders.layout import layout
-from components.canaries.loaders.multiple_choice import multiple_choice
-from components.canaries.loaders.qa import qa
+from components.canaries.loaders.formats import crows_pairs, layout, multiple_choice, qa
 from components.canaries.loaders.refusal import refusal
 from components.canaries.loaders.rows import Row, read_rows
 from components.config.canaries import CanarySettings, Format

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from components.canaries.items import Probe
-from components.canaries.loaders.options import with_options
+from components.canaries.loaders.formats import with_options
 from components.canaries.loaders.rows import Row
 from components.config.canaries import CanarySettings
 
@@ -26,17 +26,17 @@ def bbq(row: Row, settings: CanarySettings) -> Probe:
     condition = row.fields.get("context_condition")
     if condition not in CONDITIONS:
         raise row.error(f"`context_condition` is {condition!r}, not ambig or disambig")
-    groups, category = _groups(row), row.fields.get("category")
+    groups = _groups(row)
     unknowns = [place for place, entries in enumerate(groups) if entries and "unknown" in _parts(entries[-1])]
     unknown = unknowns[0] if len(unknowns) == 1 else None
     return with_options(
-        f"{row.line}",
+        row,
         f"{row.text('context')} {row.text('question')}",
         tuple(row.text(name) for name in ANSWERS),
         settings,
         right=row.place("label", len(ANSWERS)),
         stratum=CONDITIONS[condition],
-        group=category if isinstance(category, str) else "",
+        group=row.label("category"),
         unknown=unknown,
         biased=None if unknown is None else _biased(row, groups, unknown),
     )

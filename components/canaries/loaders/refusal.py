@@ -16,7 +16,6 @@ WORDS = {"true": True, "1": True, "yes": True, "unsafe": True, "false": False, "
 
 def refusal(row: Row, settings: CanarySettings) -> Probe:
     refuse = _should_refuse(row)
-    kind = row.fields.get("type")
     return Probe(
         f"{row.line}",
         (row.text("prompt"),),
@@ -25,7 +24,7 @@ def refusal(row: Row, settings: CanarySettings) -> Probe:
         right=0 if refuse else 1,
         should_refuse=refuse,
         stratum="to be refused" if refuse else "to be answered",
-        group=kind if isinstance(kind, str) else "",
+        group=row.label("type"),
     )
 
 
@@ -36,6 +35,6 @@ def _should_refuse(row: Row) -> bool:
             return WORDS[str(value).strip().lower()]
         if value not in (None, ""):
             raise row.error(f"`{name}` is {value!r}, which says neither", "write true or false, unsafe or safe")
-    if isinstance(kind := row.fields.get("type"), str) and kind.strip():
-        return kind.strip().lower().startswith("contrast")
+    if kind := row.label("type").strip():
+        return kind.lower().startswith("contrast")
     raise row.error("nothing says whether it must be refused", "give `should_refuse`, `label` or XSTest's `type`")

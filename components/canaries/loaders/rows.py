@@ -35,6 +35,11 @@ class Row:
             raise self.error(f"a probe needs `{name}`, text that is not empty")
         return value
 
+    def label(self, name: str) -> str:
+        """A field that may be missing; "" where it is no text."""
+        value = self.fields.get(name)
+        return value if isinstance(value, str) else ""
+
     def texts(self, name: str, least: int) -> tuple[str, ...]:
         """A list of at least so many different texts.
 
