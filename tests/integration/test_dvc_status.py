@@ -23,7 +23,7 @@ CHANGED = (
     "health/summaries/phrases.py",
     "launch/processes.py",
     "report/templates/report.jinja",
-    "objectives/advantages/grpo.py",
+    "objectives/advantages/centred.py",
     "policy/logprobs.py",
     "printing.py",
 )

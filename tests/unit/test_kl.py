@@ -112,19 +112,6 @@ def test_the_gradient_of_the_ratio_times_k3_is_the_one_of_the_product_rule(gap, 
     assert found == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
-def test_k2_is_exact_on_policy_only():
-    assert as_loss(k2, torch.tensor([0.1, 0.1, 0.8], dtype=torch.float64))[1] != near(REVERSE, 1e-2)
-
-
-@given(st.floats(-10, 10))
-def test_straight_through_has_the_value_of_k3_and_the_gradient_of_k2(gap):
-    logp = torch.tensor([gap], dtype=torch.float64, requires_grad=True)
-    value = KLS["k3_straight_through"](logp, inputs(logp, torch.zeros(1, dtype=torch.float64)))
-    value.backward()
-    assert value.item() == near(estimate_k3(logp, torch.zeros(1)).item(), 1e-9)
-    assert logp.grad.item() == near(gap, 1e-9)
-
-
 @pytest.mark.parametrize(
     ("name", "gap", "gradient"),
     [

@@ -65,11 +65,6 @@ def test_the_clip_removes_a_gradient_only_where_it_would_lead_further_outside(ra
     assert single(ratio, -1.0, CLIP)[1] == near(negative, 1e-9)
 
 
-def test_clip_higher_keeps_the_gradient_that_a_symmetric_clip_removes():
-    assert single(1.25, 1.0, CLIP)[1] == near(1.25, 1e-9)
-    assert single(1.25, 1.0, ClipRatio(low=0.2, high=0.2))[1] == 0.0
-
-
 @pytest.mark.parametrize(("high", "ceiling"), [(0.2, 0.012), (0.28, 0.0128)])
 def test_a_token_of_one_percent_may_rise_to_its_ceiling_in_one_step(high, ceiling):
     settings = ClipRatio(low=0.2, high=high)
@@ -124,12 +119,6 @@ def test_worked_sequence_ratios_do_not_depend_on_the_length(differences, ratio):
     assert tokens.ratio[0].tolist() == near([ratio] * len(differences), 1e-6)
 
 
-def test_the_sequence_ratio_is_the_geometric_and_not_the_arithmetic_mean():
-    differences = [0.1, 0.6, -0.3]
-    assert sum(map(math.exp, differences)) / 3 == near(1.2227, 1e-4)
-    assert worked(differences, 1.0, WIDE)[0] == near(1.14263, 1e-5)
-
-
 @pytest.mark.parametrize("kind", ["gspo", "gspo_token"])
 def test_every_token_of_a_sequence_has_the_same_share_of_the_gradient(kind):
     settings = WIDE.model_copy(update={"kind": kind})
@@ -146,14 +135,6 @@ def test_a_sequence_is_clipped_as_a_whole(kind, mean, advantage, clipped):
     _, gradient, tokens = worked([mean + 0.1, mean - 0.1], advantage, settings)
     assert [slope == 0.0 for slope in gradient] == [clipped] * 2
     assert (tokens.clipped_low | tokens.clipped_high).tolist() == [[clipped] * 2]
-
-
-@given(st.lists(st.floats(-0.01, 0.01), min_size=1, max_size=6), st.sampled_from([-1.5, 0.7]))
-def test_both_forms_of_gspo_agree_while_the_advantage_is_constant(differences, advantage):
-    plain = worked(differences, advantage, GSPO)
-    token = worked(differences, advantage, GSPO.model_copy(update={"kind": "gspo_token"}))
-    assert token[0] == near(plain[0], 1e-12)
-    assert token[1] == near(plain[1], 1e-12)
 
 
 def test_the_token_form_gives_every_token_its_own_advantage():
@@ -198,12 +179,6 @@ def test_without_a_clip_gmpo_has_the_ratio_of_gspo(differences, ratio):
         assert gradient == near(worked(differences, advantage, WIDE)[1], 1e-9)
 
 
-def test_one_extreme_token_among_a_hundred_hardly_moves_the_geometric_mean():
-    differences = [5.0] + [0.0] * 99
-    assert worked(differences, 1.0, GmpoRatio(kind="gmpo"))[0] == near(1.0040, 1e-4)
-    assert sum(map(math.exp, differences)) / 100 == near(2.474, 1e-3)
-
-
 # CISPO
 
 
@@ -211,16 +186,6 @@ def test_one_extreme_token_among_a_hundred_hardly_moves_the_geometric_mean():
 @pytest.mark.parametrize("advantage", [1.0, -2.0])
 def test_the_weight_is_capped_and_every_token_keeps_its_gradient(ratio, gradient, advantage):
     assert single(ratio, advantage, CispoRatio(kind="cispo", cap=5.0))[1] == near(advantage * gradient, 1e-9)
-
-
-@pytest.mark.parametrize("cap", [1.0, 1.2, 5.0, 100.0])
-@pytest.mark.parametrize("anchor", ["old", "rollout"])
-def test_on_policy_the_weight_is_exactly_one_whatever_the_cap(cap, anchor):
-    assert single(1.0, 1.0, CispoRatio(kind="cispo", cap=cap, anchor=anchor))[1] == 1.0
-
-
-def test_no_gradient_flows_through_the_weight():
-    assert single(2.0, 1.0, CispoRatio(kind="cispo"))[1] == near(2.0, 1e-9)  # and not 2 (1 + log pi)
 
 
 def test_the_floor_lifts_small_weights_and_none_is_counted_as_clipped():
@@ -305,13 +270,6 @@ def test_worked_distances_between_sampler_and_policy(sampler, policy, advantage,
     for settings, value in ((tv, distance), (kl, divergence)):
         assert trusted(sampler, policy, advantage, settings(value + 2e-6)) == near(advantage * policy / sampler, 1e-6)
         assert trusted(sampler, policy, advantage, settings(value - 2e-6)) == 0.0
-
-
-def test_a_rare_token_may_double_and_a_likely_one_may_not_lose_a_third():
-    assert trusted(0.001, 0.002, 1.0, tv()) == near(2.0, 1e-6)
-    assert trusted(0.001, 0.002, 1.0, kl()) == near(2.0, 1e-6)
-    assert trusted(0.9, 0.6, -1.0, tv()) == 0.0
-    assert trusted(0.9, 0.75, -1.0, kl()) == 0.0
 
 
 @pytest.mark.parametrize("settings", [tv(0.05), kl(0.05)])
@@ -401,16 +359,3 @@ def test_a_token_starts_with_its_advantage_and_comes_to_rest_at_a_over_beta(adva
     assert worked([0.0], advantage, settings)[1] == near([advantage], 1e-9)
     assert worked([advantage / beta], advantage, settings)[1] == near([0.0], 1e-9)
     assert worked([advantage / beta + 0.1], advantage, settings)[1] == near([-0.1 * beta], 1e-9)
-
-
-# All of them
-
-
-@pytest.mark.parametrize("gap", [-1e4, 1e4])
-@pytest.mark.parametrize("advantage", [-1.0, 1.0])
-@pytest.mark.parametrize("kind", sorted(RATIOS))
-def test_an_absurd_log_ratio_stays_finite(kind, advantage, gap):
-    value, gradient, tokens = worked([gap, 0.0], advantage, TypeAdapter(Ratio).validate_python({"kind": kind}))
-    assert math.isfinite(value)
-    assert all(map(math.isfinite, gradient))
-    assert tokens.ratio.isfinite().all()

@@ -2,9 +2,7 @@
 
 - `rewards` — the rectangle of rewards they work on
 - `groups` — means and deviations of groups with members that do not count
-- `grpo` — GRPO and Dr. GRPO
-- `batch_std` — Lite PPO's and ScaleRL's: one deviation for the whole batch
-- `leave_one_out` — RLOO
+- `centred` — GRPO and Dr. GRPO; one deviation for the whole batch (Lite PPO, ScaleRL); RLOO
 - `maxrl` — relative to the mean, so that hard prompts weigh more
 - `gdpo` — every part of the reward normalised by itself
 - `hras` — task and consistency normalised apart, for CORA
@@ -26,13 +24,11 @@ from components.config.advantages import (
     LeaveOneOutAdvantage,
     MaxRlAdvantage,
 )
-from components.objectives.advantages.batch_std import batch_std
 from components.objectives.advantages.cap import cap
+from components.objectives.advantages.centred import batch_std, grpo, leave_one_out
 from components.objectives.advantages.entry import AdvantageEntry
 from components.objectives.advantages.gdpo import gdpo
-from components.objectives.advantages.grpo import grpo
 from components.objectives.advantages.hras import hras
-from components.objectives.advantages.leave_one_out import leave_one_out
 from components.objectives.advantages.maxrl import maxrl
 from components.objectives.advantages.rewards import Rewards, rewards_of
 

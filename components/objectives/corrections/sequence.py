@@ -10,7 +10,7 @@ import math
 
 from torch import Tensor
 
-from components.config.corrections import SequenceMask, SequenceTis
+from components.config.corrections import OffPolicyMask, SequenceMask, SequenceTis
 from components.objectives.tokens import MAX_LOG_RATIO, mean_per_sequence
 
 
@@ -37,22 +37,32 @@ def tis_sequence_geometric(old_logp: Tensor, rollout_logp: Tensor, mask: Tensor,
 
 def mask_sequence_product(old_logp: Tensor, rollout_logp: Tensor, mask: Tensor, settings: SequenceMask) -> Tensor:
     """1 where the product is inside the window and no token has a veto, else 0."""
-    kept = _inside(product(old_logp, rollout_logp, mask), settings) & ~_vetoed(old_logp, rollout_logp, mask, settings)
-    return kept.float().expand_as(old_logp)
+    return _kept(product(old_logp, rollout_logp, mask), old_logp - rollout_logp, mask, settings)
 
 
 def mask_sequence_geometric(old_logp: Tensor, rollout_logp: Tensor, mask: Tensor, settings: SequenceMask) -> Tensor:
     """1 where the geometric mean is inside the window and no token has a veto, else 0."""
-    kept = _inside(geometric(old_logp, rollout_logp, mask), settings) & ~_vetoed(old_logp, rollout_logp, mask, settings)
-    return kept.float().expand_as(old_logp)
+    return _kept(geometric(old_logp, rollout_logp, mask), old_logp - rollout_logp, mask, settings)
 
 
-def _inside(ratio: Tensor, settings: SequenceMask) -> Tensor:
-    return (ratio >= settings.low) & (ratio <= settings.high)
+def _kept(ratio: Tensor, gaps: Tensor, mask: Tensor, settings: SequenceMask) -> Tensor:
+    """Which sequences are kept; a veto has a token that is all but impossible for the trainer."""
+    kept = (ratio >= settings.low) & (ratio <= settings.high)
+    if settings.veto is not None:
+        kept = kept & ~((gaps < math.log(settings.veto)) & mask).any(1, keepdim=True)
+    return kept.float().expand_as(gaps)
 
 
-def _vetoed(old_logp: Tensor, rollout_logp: Tensor, mask: Tensor, settings: SequenceMask) -> Tensor:
-    """Whether a token of the sequence is all but impossible for the trainer, ``[B, 1]`` bool."""
-    if settings.veto is None:
-        return mask.new_zeros(len(mask), 1)
-    return ((old_logp - rollout_logp < math.log(settings.veto)) & mask).any(1, keepdim=True)
+def off_policy_mask(
+    logp: Tensor, rollout_logp: Tensor, advantages: Tensor, mask: Tensor, settings: OffPolicyMask
+) -> Tensor:
+    """OPSM, the off-policy sequence mask of DeepSeek-V3.2 (2512.02556).
+
+    0 where A < 0 and mean_t(log pi_rollout - log pi) > delta, else 1; ``[B, R]``.
+
+    As in the paper it is measured from the sampler: updates of this step, weights that were stale when the completion
+    was sampled, and the gap between sampler and learner count alike. A sequence that the policy has already left needs
+    no further push away from it; its gradient is only noise.
+    """
+    left = mean_per_sequence(rollout_logp - logp.detach(), mask) > settings.delta
+    return (~(left & (advantages < 0))).float()

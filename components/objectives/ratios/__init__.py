@@ -3,12 +3,8 @@
 - `clip` — PPO, clip-higher, dual clip
 - `gspo` — one ratio a sequence, its token variant, and LUSPO
 - `gmpo` — geometric mean of clipped tokens
-- `cispo` — clipped weight, unclipped gradient
-- `sapo` — a soft gate
 - `dppo` — a bound on probability instead of ratio
-- `vespo` — the sequence's weight, reshaped
-- `topr` — imitates what was good, forgets what was bad
-- `dro` — a quadratic price in place of a clip
+- `unclipped` — CISPO, SAPO, VESPO, TOPR, DRO, in which no token loses its gradient
 - `entry` — what `RATIOS` holds of each, and the contract that is tried on all of them
 
 `RATIOS` maps ``objective.ratio.kind`` to a `RatioEntry`; ``kind: python`` names one from outside. Each takes ``logp [B,
@@ -32,16 +28,12 @@ from components.config.ratios import (
     VespoRatio,
 )
 from components.errors import InputError
-from components.objectives.ratios.cispo import cispo
 from components.objectives.ratios.clip import clip
 from components.objectives.ratios.dppo import dppo_kl, dppo_tv
-from components.objectives.ratios.dro import dro
 from components.objectives.ratios.entry import RatioEntry
 from components.objectives.ratios.gmpo import gmpo
 from components.objectives.ratios.gspo import gspo, gspo_token
-from components.objectives.ratios.sapo import sapo
-from components.objectives.ratios.topr import topr
-from components.objectives.ratios.vespo import vespo
+from components.objectives.ratios.unclipped import cispo, dro, sapo, topr, vespo
 
 RATIOS = Catalog(
     RatioEntry,

@@ -1,4 +1,8 @@
-"""Which tokens of a batch are singled out, from what is known before its first update."""
+"""What keeps a policy exploring: tokens that are singled out, from what is known before a batch's first update.
+
+By covariance (Clip-Cov, KL-Cov) or by entropy. The entropy bonus is a term of the objective; its adaptive coefficient
+is in `components.objectives.controllers`.
+"""
 
 from __future__ import annotations
 
