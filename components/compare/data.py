@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -10,10 +11,18 @@ from components.compare.costs import sampled, seconds
 from components.compare.curves import SIGNALS, completions_of
 from components.compare.entry import Entry
 from components.compare.evaluation import Pair, every_suite, over_sft, pairs, score_of
-from components.compare.settings import settings_that_differ
-from components.report.changes import UNSET
+from components.report.changes import UNSET, across
 from components.report.gains import Forest
 from components.report.plots import points_of
+
+ASIDE = re.compile(r"sinks\.|health\.rules\.\w+\.(why|source)$")
+"""Settings that are no part of a run, and words about a rule."""
+
+
+def settings_that_differ(entries: Sequence[Entry]) -> dict[str, list[Any]]:
+    """Dotted path -> the value in each run, defaults resolved; `UNSET` where a run has no such setting."""
+    found = across([entry.run.settings.model_dump(mode="json") for entry in entries])
+    return {key: values for key, values in found.items() if not ASIDE.match(key)}
 
 
 def to_dict(entries: Sequence[Entry]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from components.evaluation.cache import Cache
 from components.evaluation.pairing import gains
 from components.evaluation.results import PromptResult
 from components.evaluation.statistics import mean
-from components.report.gains import Forest, Gain, axis_of, forests, score_interval
+from components.report.gains import SLICE, Forest, Gain, axis_of, forests, score_interval
 from components.report.run import Part, dig
 from components.seeds import derive
 from components.words import percent, plural, points
@@ -102,7 +102,7 @@ def over_sft(entries: Sequence[Entry]) -> Forest | None:
     for entry in entries:
         plot = next((one for one in forests(entry.run.measured, _small(entry)) if one.name == "sft"), None)
         for title, rows in plot.groups.items() if plot else ():
-            if rows and not title.startswith("pass@1 by"):
+            if rows and not title.startswith(SLICE):
                 greedy = ", greedy" if "greedy" in rows[0].name else ""
                 groups.setdefault(title, []).append(replace(rows[0], name=f"{entry.title}{greedy}"))
     return Forest("sft", "SFT", groups, axis_of(groups)) if groups else None

@@ -9,9 +9,9 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 
 from components.compare.costs import sampled, seconds, stages_of
 from components.compare.curves import draw_all
+from components.compare.data import settings_that_differ
 from components.compare.entry import Entry
 from components.compare.evaluation import MEASURES, every_suite, over_sft, pairs, score_of
-from components.compare.settings import settings_that_differ
 from components.report import palette
 from components.report.changes import shown
 from components.report.page import environment

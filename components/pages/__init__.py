@@ -9,24 +9,30 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BaseLoader, Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from components.printing import block, shortened
 
 
 def render_page(template: Path, **values: Any) -> str:
-    """HTML text of the page. Everything is escaped: rows and completions are untrusted text."""
-    environment = Environment(
-        loader=FileSystemLoader([template.parent, Path(__file__).parent]),
+    """HTML text of the page."""
+    templates = environment(FileSystemLoader([template.parent, Path(__file__).parent]))
+    return templates.get_template(template.name).render(**values)
+
+
+def environment(loader: BaseLoader) -> Environment:
+    """Templates with escaping on everywhere: rows and completions are untrusted text."""
+    templates = Environment(
+        loader=loader,
         autoescape=True,
         finalize=spelled,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["visible"] = visible
-    return environment.get_template(template.name).render(**values)
+    templates.filters["visible"] = visible
+    return templates
 
 
 def spelled(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """The page a person reads before approving a checkpoint: one file, no scripts, no requests, the same bytes every time.
 
-- `run` — what the stages left behind; `load` reads it and states why a part is missing; `finite` refuses NaN
+- `run` — what the stages left behind; `load` reads it, states why a part is missing and refuses NaN
 - `evidence` — the page of a candidate from what is stored with it; `comparison` — with the champion, in any form, and
   nothing of another one
 - `verdict` — the headline and the sentence under it
@@ -10,8 +10,7 @@
 - `gains` — the forest plot's rows over SFT and champion, `axis` — where they are drawn; `curve` — pass@k
 - `samples` — which completions are shown side by side, `wording` — where they differ
 - `canaries` — what it must not unlearn, before, while and after
-- `health` — verdicts as the page shows them; which rules fired and which stayed silent
-- `tables` — triage against its limits, figures other than accuracy
+- `tables` — triage against its limits, figures other than accuracy, what a verdict saw
 - `panels` — the plots over steps as data; `plots` draws one, `labels` writes next to it, `overlay` draws the limits of
   rules, verdicts, responses and what was thrown away; `svg` and `palette` fit it into the page
 - `pictures` — a few of the plots as PNG images, for a place that shows no page

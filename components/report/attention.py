@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from components.health.responses import Ledger
 from components.report.canaries import canary_rows
-from components.report.gains import Gain, forests
+from components.report.gains import SLICE, Gain, forests
 from components.report.run import Part, Run, dig
+from components.types import Response, Verdict
 from components.words import number, percent, plural, points
 
 MOST_NAMED = 4
@@ -34,18 +35,20 @@ def _training(run: Run) -> Iterator[str]:
         yield f"Triage refused the SFT checkpoint and was overridden. Reason given: “{run.override}”"
     fired = run.verdicts or []
     if fired:
-        named = [f"{verdict.rule} ({verdict.level}, step {verdict.step})" for verdict in fired[:MOST_NAMED]]
-        more = [f"{len(fired) - MOST_NAMED} more"] if len(fired) > MOST_NAMED else []
-        yield f"{plural(len(fired), 'health verdict')}: {'; '.join(named + more)}."
+        yield f"{plural(len(fired), 'health verdict')}: {_first(fired)}."
     acts = [response for response in (run.ledger or Ledger()).responses if response.level != "warn"]
     if acts:
-        named = [f"{act.rule} ({act.level}, step {act.step})" for act in acts[:MOST_NAMED]]
-        more = [f"{len(acts) - MOST_NAMED} more"] if len(acts) > MOST_NAMED else []
-        yield f"{plural(len(acts), 'response')} changed how it was trained: {'; '.join(named + more)}."
+        yield f"{plural(len(acts), 'response')} changed how it was trained: {_first(acts)}."
     done, kept = dig(run.train, "steps"), dig(run.train, "checkpoint_step")
     if done is not None and kept is not None and kept < done:
         undone = f"{number(done - kept)} of {plural(done, 'step')} were undone"
         yield f"The checkpoint has {plural(kept, 'step')} behind it; {undone}."
+
+
+def _first(events: Sequence[Verdict | Response]) -> str:
+    """The first ones by name, the others as a number."""
+    named = [f"{one.rule} ({one.level}, step {one.step})" for one in events[:MOST_NAMED]]
+    return "; ".join([*named, *([f"{len(events) - MOST_NAMED} more"] if len(events) > MOST_NAMED else [])])
 
 
 def _canaries(run: Run) -> Iterator[str]:
@@ -88,26 +91,25 @@ def _pass_at_k(k: int | None, sft: Part, trained: Part) -> Iterator[str]:
 def _falls(run: Run) -> list[Gain]:
     """Slices in which the policy got worse than its start or the champion: of the latter only what cannot be chance."""
     found = []
-    for plot in forests(run.measured, run.settings.evaluation.small):
-        than = "" if plot.name == "sft" else "against the champion "
-        rows = [
-            replace(row, name=f"{than}in {title.removeprefix('pass@1 by ')} {row.name}")
-            for title, rows in plot.groups.items()
-            for row in rows
-            if title.startswith("pass@1 by ") and row.mean is not None and row.mean < -NOTABLE
-        ]
-        found += [row for row in rows if row.clear or not than]
+    for side, title, row in _rows(run):
+        if title.startswith(SLICE) and row.mean is not None and row.mean < -NOTABLE and (row.clear or side == "sft"):
+            than = "" if side == "sft" else "against the champion "
+            found.append(replace(row, name=f"{than}in {title.removeprefix(SLICE)} {row.name}"))
     return sorted(found, key=lambda row: not row.clear)
 
 
 def _falls_as_a_whole(run: Run) -> Iterator[tuple[str, Gain]]:
     """Where, and measures of all test prompts or of a suite that fell, and not by chance."""
+    for side, title, row in _rows(run):
+        if not title.startswith(SLICE) and row.paired and row.direction < 0:
+            than = "" if side == "sft" else ", against the champion"
+            yield f"on {title[0].lower()}{title[1:]}{than}", row
+
+
+def _rows(run: Run) -> Iterator[tuple[str, str, Gain]]:
+    """Every row of the forest plots: the other side, the title of its group, the row."""
     for plot in forests(run.measured, run.settings.evaluation.small):
-        than = "" if plot.name == "sft" else ", against the champion"
-        for title, rows in plot.groups.items():
-            if not title.startswith("pass@1 by "):
-                place = f"on {title[0].lower()}{title[1:]}{than}"
-                yield from ((place, row) for row in rows if row.paired and row.direction < 0)
+        yield from ((plot.name, title, row) for title, rows in plot.groups.items() for row in rows)
 
 
 def _data(run: Run) -> Iterator[str]:

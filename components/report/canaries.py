@@ -9,7 +9,6 @@ from typing import Literal
 from components.canaries.verdict import Finding, findings
 from components.config.canaries import RequiredCanary
 from components.health.limits import limits
-from components.report.checks import Check, check_named
 from components.report.plots import points_of
 from components.report.run import Part, Run, dig
 from components.words import plural
@@ -66,11 +65,6 @@ def canary_rows(run: Run) -> list[CanaryRow]:
     return [*_seen(run), *(_judged({}, one, run) for one in findings({"sets": {}}, {}, absent))]
 
 
-def canary_check(run: Run) -> Check | None:
-    """The gate's answer about them, by the judgement that counts."""
-    return check_named(run, CHECK)
-
-
 def _required(run: Run) -> Mapping[str, RequiredCanary]:
     """What the gate required: the policy, where it is known, or else the run's own settings."""
     return run.settings.gate.canaries if run.required is None else run.required
@@ -112,8 +106,8 @@ def _note(way: Part) -> str:
 def _seen(run: Run) -> Iterator[CanaryRow]:
     """The last step that probed stands for the time after training; nothing states how sure the figures are."""
     records = run.records or []
-    names = sorted({name for record in records for name in record.signals if _is_score(name)})
-    for name in names:
+    signals = {signal for record in records for signal in record.signals if signal.startswith(PREFIX)}
+    for name in sorted(signals - {DROP}):
         limit = _limit(run, name.removeprefix(PREFIX))
         steps, values = points_of(records, name)
         change, lowest = values[-1] - values[0], min(values)
@@ -132,7 +126,3 @@ def _limit(run: Run, name: str) -> float | None:
         return own if wanted is None or wanted.max_drop is None else min(own, wanted.max_drop)
     rules = limits(health.rules) if health.enabled else ()
     return min((rule.value for rule in rules if rule.signal == DROP and rule.above), default=None)
-
-
-def _is_score(signal: str) -> bool:
-    return signal.startswith(PREFIX) and signal != DROP

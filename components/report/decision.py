@@ -11,7 +11,7 @@ from components.config.promotion import Action
 from components.config.registry import RegistrySettings
 from components.health.summaries import RunVerdict
 from components.pages import visible
-from components.report.canaries import CanaryRow, canary_check, canary_rows
+from components.report.canaries import CHECK, CanaryRow, canary_rows
 from components.report.checks import Check, check_named
 from components.report.gains import Gain, sampled
 from components.report.run import Part, Run, dig
@@ -95,13 +95,7 @@ def _typed(run: Run, action: Action, command: str) -> str:
 
 def facts(run: Run, health: RunVerdict) -> list[Fact]:
     """What decides, with intervals: gain over SFT and champion, canaries, health, verifier."""
-    return [
-        _over_sft(run),
-        _over_champion(run),
-        _canaries(run),
-        _health(run, health),
-        _verifier(run),
-    ]
+    return [_over_sft(run), _over_champion(run), _canaries(run), _health(run, health), _verifier(run)]
 
 
 def _over_sft(run: Run) -> Fact:
@@ -141,7 +135,7 @@ def _interval(gain: Gain, change: str) -> tuple[str, str, Tone]:
 
 
 def _canaries(run: Run) -> Fact:
-    value, detail, tone = _kept(canary_rows(run), canary_check(run))
+    value, detail, tone = _kept(canary_rows(run), check_named(run, CHECK))
     return Fact("Canaries", value, detail, tone, "canaries")
 
 
@@ -172,13 +166,9 @@ def _largest_fall(rows: Sequence[CanaryRow]) -> str:
         return ""
     if (worst.change or 0.0) >= 0:
         return "no probe set fell"
-    return f"largest fall: {worst.name} {points(worst.change)} points{_between(worst)}"
-
-
-def _between(row: CanaryRow) -> str:
-    if row.low is None or row.high is None:
-        return ""
-    return f", 95 % interval {points(row.low)} to {points(row.high)}"
+    unknown = worst.low is None or worst.high is None
+    interval = "" if unknown else f", 95 % interval {points(worst.low)} to {points(worst.high)}"
+    return f"largest fall: {worst.name} {points(worst.change)} points{interval}"
 
 
 def _health(run: Run, health: RunVerdict) -> Fact:

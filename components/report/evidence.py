@@ -46,8 +46,8 @@ def load_evidence(
         InputError: the settings or an output cannot be read.
     """
     run = load_run(load(evidence.params), evidence, comparison=comparison, judgement=judgement, champion=champion)
-    known = replace(run, required=required, signed=signed, config=config)
-    return known.with_origin(None if origin is None else dict(origin), decided)
+    record = None if origin is None else dict(origin)
+    return replace(run, required=required, signed=signed, config=config, origin=record, decided=decided)
 
 
 def champion_of(digest: str, evidence: Layout | None) -> Part:

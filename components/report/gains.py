@@ -21,6 +21,8 @@ SLICES = {
     "sources": "source",
 }
 """Slices in `out/evaluation.json` -> what a reader calls them. One of a single slice says nothing and is left out."""
+SLICE = "pass@1 by "
+"""Begins the title of the rows of a slice."""
 CONFIDENCE = 0.95
 Z = 1.959964
 """Of an interval of `CONFIDENCE`."""
@@ -156,7 +158,7 @@ def _groups(evaluation: Part, side: str, suffix: str, small: int) -> Iterator[tu
     for name, suite in sorted((dig(evaluation, "suites") or {}).items()):
         yield f"Suite {name}", _whole(suite, side, suffix, small)
     for kind, title in SLICES.items():
-        yield f"pass@1 by {title}", _slice(evaluation, side, kind, f"gain{suffix}", small)
+        yield f"{SLICE}{title}", _slice(evaluation, side, kind, f"gain{suffix}", small)
 
 
 def _whole(part: Part | None, side: str, suffix: str, small: int) -> list[Gain]:

@@ -44,7 +44,8 @@ def _recorded(lineage: Part | None) -> Iterator[Origin]:
         if value := dig(lineage, key):
             yield Origin(name, _show(value), note)
     for one in dig(lineage, "inputs") or ():
-        yield Origin(f"Input {_show(dig(one, 'path'))}, sha256", _show(dig(one, "sha256")), _kept(dig(one, "kept_by")))
+        kept = f"kept by {by}" if (by := dig(one, "kept_by")) else ""
+        yield Origin(f"Input {_show(dig(one, 'path'))}, sha256", _show(dig(one, "sha256")), kept)
     if outputs := dig(lineage, "outputs"):
         said = f"{plural(len(outputs), 'output')} held against dvc.lock"
         yield Origin("Outputs of the stages", said, "by the check `lineage` of the gate")
@@ -59,16 +60,10 @@ def _started(origin: Part | None) -> Iterator[Origin]:
 
 
 def _tree(lineage: Part) -> str:
-    committed = dig(lineage, "committed")
-    if committed is None:
+    if (committed := dig(lineage, "committed")) is None:
         return ""
-    if committed:
-        return "a commit of the project's history"
-    return "a snapshot of a working tree: no branch of the project holds it"
-
-
-def _kept(by: Any) -> str:
-    return f"kept by {by}" if by else ""
+    snapshot = "a snapshot of a working tree: no branch of the project holds it"
+    return "a commit of the project's history" if committed else snapshot
 
 
 def _stages(run: Run) -> Iterator[Origin]:

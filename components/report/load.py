@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ from components.health.records import read_records, read_verdicts
 from components.health.responses import read_ledger
 from components.layout import Layout
 from components.report.comparison import against_champion, as_evaluated
-from components.report.finite import check_finite
 from components.report.run import Missing, Part, Run, dig
 
 STAGES = ("data", "audit", "sft", "admission", "triage", "clusters", "train", "evaluate", "gate")
 """In the order in which they run; a stage that stops keeps the ones after it from running."""
 
+LARGEST = sys.float_info.max
 AGAIN = "run the stage that writes it again"
 REMOVE_COMPARISON = "take it out of the registry (comparisons/): it is computed again when approval is requested"
 
@@ -164,3 +165,30 @@ def _reason(stage: str, run: Run, absent: set[str], *, rest: bool) -> str:
     if first == stage:
         return f"the stage {stage} has not finished"
     return f"the stage {first}, which comes before {stage}, has not finished"
+
+
+def check_finite(part: Any, *, where: Path | str, how: str) -> None:
+    """Refuse a part with a figure that is none: JSON as Python reads it may hold NaN and infinity, of which no page can
+    say anything.
+
+    Raises:
+        InputError: a number in it is NaN, or too large to be written down.
+    """
+    if found := next(_not_finite(part, ""), None):
+        raise InputError(f"{found.lstrip('.')} is not a finite number", where=where, how=how)
+
+
+def _not_finite(value: Any, at: str) -> Iterator[str]:
+    """Where they are, keys and places with dots between them."""
+    inside: Any = ()
+    if isinstance(value, int | float):
+        if not -LARGEST <= value <= LARGEST:
+            yield at
+    elif isinstance(value, Mapping):
+        inside = value.items()
+    elif isinstance(value, list | tuple):
+        inside = enumerate(value)
+    elif is_dataclass(value):
+        inside = ((field.name, getattr(value, field.name)) for field in fields(value))
+    for name, one in inside:
+        yield from _not_finite(one, f"{at}.{name}")

@@ -2,57 +2,48 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader
 
-from components import words
+from components import pages, words
 from components.config import dump
 from components.health.responses import Ledger
 from components.health.summaries import RunVerdict, ledger_rows, run_verdict
 from components.health.summaries.markdown import to_markdown
-from components.pages import spelled, visible
 from components.report import palette
 from components.report.attention import attention
-from components.report.canaries import canary_check, canary_rows
+from components.report.canaries import CHECK, canary_rows
 from components.report.changes import changed, differences
-from components.report.checks import grouped, open_checks, read_checks
+from components.report.checks import check_named, grouped, open_checks, read_checks
 from components.report.checks import tally as tally_of_checks
 from components.report.curve import pass_curve
 from components.report.decision import afterwards, commands, facts, not_judged, question, rollback
 from components.report.gains import forests
-from components.report.health import figures, watches
 from components.report.lineage import origins
 from components.report.overlay import overlay_of
 from components.report.panels import PANELS
 from components.report.plots import draw_all
 from components.report.run import Run, dig
 from components.report.samples import choose, folded, tally
-from components.report.tables import other_figures, triage_limits
+from components.report.tables import last_values, other_figures, triage_limits
 from components.report.verdict import headline
 
 
 @cache
 def environment() -> Environment:
-    """Templates with escaping on everywhere: what a model wrote is untrusted text."""
-    templates = Environment(
-        loader=PackageLoader("components.report"),
-        autoescape=True,
-        finalize=spelled,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    """The report's templates, with what they call."""
+    templates = pages.environment(PackageLoader("components.report"))
     templates.filters |= {
         "percent": words.percent,
         "points": words.points,
         "signed": words.signed,
         "number": words.number,
-        "visible": visible,
         "plural": words.plural,
     }
-    templates.globals |= {"dig": dig, "figures": figures}
+    templates.globals |= {"dig": dig, "last_values": last_values}
     return templates
 
 
@@ -113,7 +104,7 @@ def _comparison(run: Run) -> dict[str, Any]:
         "tally": tally(run.samples or []),
         "folded": folded,
         "canaries": canary_rows(run),
-        "canary_check": canary_check(run),
+        "canary_check": check_named(run, CHECK),
     }
 
 
@@ -124,7 +115,7 @@ def _training(run: Run) -> dict[str, Any]:
     return {
         "verdicts": verdicts,
         "ledger": ledger_rows(ledger),
-        "watches": watches(run.settings, verdicts),
+        "fired": Counter(verdict.rule for verdict in verdicts),
         "plots": plots,
         "not_drawn": [panel.title for name, panel in PANELS.items() if name not in drawn],
         "limits": triage_limits(run.triage),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -77,10 +77,6 @@ class Run:
     """Digest, or "unknown", of a champion that the run measured and the page does not compare with: its figures are
     left out, see `components.report.comparison`."""
 
-    def with_origin(self, origin: Part | None, decided: Part | None = None) -> Run:
-        """The same run, with what the candidate's record says of it, and what came of it."""
-        return replace(self, origin=origin, decided=decided)
-
     @property
     def name(self) -> str:
         """The run's id where it is on record, else what its settings call it."""
@@ -104,9 +100,7 @@ class Run:
     @property
     def audit_override(self) -> str:
         """The reason for training in spite of a failed audit, or an empty string."""
-        if dig(self.audit, "verdict") != "fail":
-            return ""
-        return str(dig(self.train, "audit_override") or self.settings.audit.override).strip()
+        return self._in_spite_of(self.audit, "fail", "audit_override", self.settings.audit.override)
 
     @property
     def refused(self) -> bool:
@@ -116,9 +110,10 @@ class Run:
     @property
     def override(self) -> str:
         """The reason for training in spite of a refusal, or an empty string."""
-        if dig(self.triage, "verdict") != "refuse":
-            return ""
-        return str(dig(self.train, "override") or self.settings.triage.override).strip()
+        return self._in_spite_of(self.triage, "refuse", "override", self.settings.triage.override)
+
+    def _in_spite_of(self, part: Part | None, verdict: str, recorded: str, configured: str) -> str:
+        return str(dig(self.train, recorded) or configured).strip() if dig(part, "verdict") == verdict else ""
 
     @property
     def disagreements(self) -> list[Part]:

@@ -1,4 +1,4 @@
-"""Rows of the page's tables: triage against its limits, figures other than accuracy."""
+"""Rows of the page's tables: triage against its limits, figures other than accuracy, what a verdict saw."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ import re
 from dataclasses import dataclass
 
 from components.report.run import Part, dig
+from components.types import Verdict
+from components.words import ABSENT, number
+
+RECENT = 5
+"""Values of each signal of a verdict that the table shows; the verdict itself carries more."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,15 @@ def natural(name: str) -> tuple[float, str]:
     """A key for sorting: by the number that a name begins with, before words in alphabetical order."""
     found = re.match(r"\d+(\.\d+)?", name)
     return (float(found[0]) if found else math.inf, name)
+
+
+def last_values(verdict: Verdict) -> list[str]:
+    """``entropy … 0.21, 0.15, 0.08``: the last values of every signal that the rule looked at."""
+    lines = []
+    for signal, window in verdict.evidence.items():
+        values = ", ".join(ABSENT if value is None else number(value) for value in window[-RECENT:])
+        lines.append(f"{signal}{' …' if len(window) > RECENT else ''} {values}")
+    return lines
 
 
 def triage_limits(triage: Part | None) -> list[Limit]:

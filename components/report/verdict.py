@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
+from components.report.checks import open_checks, read_checks
 from components.report.gains import sampled
 from components.report.run import Part, Run, dig
 from components.words import percent, plural, points
@@ -74,22 +76,21 @@ def _ended(run: Run) -> str:
 
 
 def _open_checks(run: Run) -> str:
-    named = {
-        result: ", ".join(check["name"] for check in dig(run.judged, "checks") or () if check["result"] == result)
-        for result in ("fail", "inconclusive")
-    }
     said = {"fail": "Failed", "inconclusive": "Inconclusive"}
-    return " ".join(f"{said[result]}: {names}." for result, names in named.items() if names)
+    groups = groupby(open_checks(read_checks(run)), key=lambda check: check.result)
+    return " ".join(f"{said[result]}: {', '.join(check.name for check in group)}." for result, group in groups)
 
 
 def _untrusted(run: Run) -> str:
-    reasons = dig(run.audit, "reasons") or ["no reason recorded"]
-    return f"The verifier failed its audit: {'; '.join(str(reason) for reason in reasons)}."
+    return f"The verifier failed its audit: {_reasons(run.audit)}."
 
 
 def _refusal(run: Run) -> str:
-    reasons = dig(run.triage, "reasons") or ["no reason recorded"]
-    return f"Triage refused the SFT checkpoint: {'; '.join(str(reason) for reason in reasons)}."
+    return f"Triage refused the SFT checkpoint: {_reasons(run.triage)}."
+
+
+def _reasons(part: Part | None) -> str:
+    return "; ".join(map(str, dig(part, "reasons") or ["no reason recorded"]))
 
 
 def _stop(run: Run) -> str:

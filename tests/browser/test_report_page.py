@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
         row["trained"] = {"text": text, "accuracy": 0.0}
     rows[2]["trained"] = {"text": LONG + "<b>THE-END</b>", "accuracy": 0.0}
     write_jsonl(layout.samples, rows)
-    run = load_run(fixture.settings("train.steps=60"), layout).with_origin({"run": "unbroken" * 9})
+    run = replace(load_run(fixture.settings("train.steps=60"), layout), origin={"run": "unbroken" * 9})
     write_text(layout.report, render(run))
     return layout.report.resolve().as_uri()
 

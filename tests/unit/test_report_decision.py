@@ -12,7 +12,6 @@ import report_fixture as fixture
 from components.config.canaries import CanarySettings, RequiredCanary
 from components.config.judgement import HealthSettings
 from components.config.registry import RegistrySettings
-from components.files import write_json
 from components.gate.checks import CHECKS
 from components.report import Run, load_run, render
 from components.report.attention import attention
@@ -148,7 +147,7 @@ def test_a_gain_of_nothing_on_any_prompt_has_no_interval(healthy: Run) -> None:
 
 
 def test_a_name_of_a_run_hides_and_reorders_nothing_in_the_question(healthy: Run) -> None:
-    asked = question(healthy.with_origin({"run": "a\u202eb"}), headline(healthy))
+    asked = question(replace(healthy, origin={"run": "a\u202eb"}), headline(healthy))
     assert asked == f"May checkpoint {D12} of run a\\u202eb become the champion?"
 
 
@@ -291,11 +290,3 @@ def test_a_check_that_did_not_pass_says_what_would_change_it_in_the_gates_own_wo
     checks = [{"name": "held-out gain", "result": "fail", "evidence": "x"}, {"name": "triage", "result": "pass"}]
     of_old, passed = read_checks(replace(healthy, gate={"checks": checks}))
     assert of_old.change == passed.change == "", "a record of an earlier version does not say"
-
-
-def test_checkpoints_that_differ_are_never_asked_about(healthy: Run, tmp_path: Path) -> None:
-    layout = fixture.healthy(tmp_path)
-    write_json(layout.gate, {**(healthy.gate or {}), "checkpoint_sha256": "0" * 64})
-    run = load_run(fixture.settings(), layout)
-    assert question(run, headline(run)) == ""
-    assert commands(run, headline(run)) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -155,7 +156,7 @@ def test_a_part_from_outside_changes_the_page_in_the_same_way_every_time(tmp_pat
         over = {"champion": fixture.side(0.8), "gain_over_champion": {"mean": 0.08, "low": 0.05, "high": 0.11}}
         write_json(layout.lineage, {"commit": "c0ffee", "committed": False, "run": "demo-1", "inputs": []})
         run = load_run(fixture.settings(), layout, comparison=over)
-        pages.append(render(run.with_origin({"started_by": ["ann", "<b>ann</b>"]})))
+        pages.append(render(replace(run, origin={"started_by": ["ann", "<b>ann</b>"]})))
     assert pages[0] == pages[1]
     assert str(tmp_path) not in pages[0]
     shown = pages[0].replace("\u00a0", " ")

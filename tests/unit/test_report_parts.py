@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import report_fixture as fixture
@@ -14,14 +16,14 @@ from markupsafe import Markup
 from components.config import Settings
 from components.files import read_json, write_json
 from components.health.signals import SIGNALS
+from components.layout import Layout
 from components.pages import render_page, visible
 from components.report.attention import attention
 from components.report.changes import differences
-from components.report.health import figures, watches
 from components.report.labels import LABEL_GAP, Label, spread
 from components.report.load import load_run
 from components.report.panels import PANELS
-from components.report.tables import triage_limits
+from components.report.tables import last_values, triage_limits
 from components.report.verdict import gain_sentence
 from components.types import Verdict
 from components.words import number, percent, points
@@ -78,6 +80,14 @@ def test_the_headline_says_how_it_compares_with_the_champion(
     assert "champion's 80.0" in gain_sentence(run)
 
 
+def attentive(layout: Layout, change: Callable[[dict[str, Any]], object]) -> list[str]:
+    """What is pointed out where the evaluation was changed."""
+    evaluation = read_json(layout.evaluation)
+    change(evaluation)
+    write_json(layout.evaluation, evaluation)
+    return [fact.replace("\u00a0", " ") for fact in attention(load_run(fixture.settings(), layout))]
+
+
 def test_attention_names_families_that_got_worse_and_verdicts_and_quarantine(tmp_path: Path) -> None:
     facts = " ".join(attention(load_run(fixture.settings(), fixture.healthy(tmp_path)))).replace("\u00a0", " ")
     assert "pass@1 fell in family comparison: 68.7 % to 63.2 % (85 prompts; 95 % interval" in facts
@@ -90,28 +100,20 @@ def test_attention_names_families_that_got_worse_and_verdicts_and_quarantine(tmp
 
 
 def test_attention_names_a_suite_that_got_worse_while_the_rest_got_better(tmp_path: Path) -> None:
-    layout = fixture.healthy(tmp_path)
-    evaluation = read_json(layout.evaluation)
-    suite = {
-        "prompts": 200,
-        "sft": {"pass_at_1": 0.7},
-        "trained": {"pass_at_1": 0.3},
-        "gain": {"mean": -0.4, "low": -0.5, "high": -0.3, "n": 200},
-    }
-    write_json(layout.evaluation, {**evaluation, "suites": {"gsm8k": suite}})
-    said = [fact.replace("\u00a0", " ") for fact in attention(load_run(fixture.settings(), layout))]
+    shares = {"prompts": 200, "sft": {"pass_at_1": 0.7}, "trained": {"pass_at_1": 0.3}}
+    suite = {**shares, "gain": {"mean": -0.4, "low": -0.5, "high": -0.3, "n": 200}}
+    said = attentive(fixture.healthy(tmp_path), lambda evaluation: evaluation.update(suites={"gsm8k": suite}))
     why = "200 prompts; 95 % interval −50.0 to −30.0"
     assert f"pass@1, sampled, fell on suite gsm8k: 70.0 % to 30.0 % ({why})." in said
 
 
 def test_attention_calls_a_fall_of_one_prompt_chance_and_counts_it_as_one(tmp_path: Path) -> None:
-    layout = fixture.healthy(tmp_path)
-    evaluation = read_json(layout.evaluation)
-    for side, share in (("sft", 0.25), ("trained", 0.0)):
-        evaluation[side]["families"]["lone"] = {"prompts": 1, "small": True, "pass_at_1": share}
-    evaluation["trained"]["families"]["lone"]["gain"] = {"mean": -0.25, "low": -0.25, "high": -0.25, "n": 1}
-    write_json(layout.evaluation, evaluation)
-    said = [fact.replace("\u00a0", " ") for fact in attention(load_run(fixture.settings(), layout))]
+    def change(evaluation: dict[str, Any]) -> None:
+        for side, share in (("sft", 0.25), ("trained", 0.0)):
+            evaluation[side]["families"]["lone"] = {"prompts": 1, "small": True, "pass_at_1": share}
+        evaluation["trained"]["families"]["lone"]["gain"] = {"mean": -0.25, "low": -0.25, "high": -0.25, "n": 1}
+
+    said = attentive(fixture.healthy(tmp_path), change)
     why = "1 prompt; too few prompts for an interval, so it may be chance"
     assert f"pass@1 fell in family lone: 25.0 % to 0.0 % ({why})." in said
 
@@ -127,12 +129,12 @@ def test_attention_calls_a_fall_of_one_prompt_chance_and_counts_it_as_one(tmp_pa
 def test_a_policy_of_which_nothing_could_be_scored_still_has_a_page_that_says_so(
     tmp_path: Path, unscorable: tuple[str, ...], who: str
 ) -> None:
-    layout = fixture.healthy(tmp_path)
-    evaluation = read_json(layout.evaluation)
-    for side in unscorable:
-        evaluation[side] |= {"pass_at_1": None, "pass_at_k": None, "greedy": None, "truncated_share": None}
-    write_json(layout.evaluation, {**evaluation, "gain": None, "greedy_gain": None})
-    said = attention(load_run(fixture.settings(), layout))
+    unknown = dict.fromkeys(("pass_at_1", "pass_at_k", "greedy", "truncated_share"))
+
+    def change(evaluation: dict[str, Any]) -> None:
+        evaluation |= {side: evaluation[side] | unknown for side in unscorable} | {"gain": None, "greedy_gain": None}
+
+    said = attentive(fixture.healthy(tmp_path), change)
     assert f"pass@4 of {who} is not known: no prompt has 4 completions that could be scored." in said
     assert "less diverse" not in " ".join(said)
 
@@ -169,15 +171,9 @@ def test_entropy_makes_up_for_samples_that_find_little(entropy: float, met: bool
 
 
 def test_a_verdict_shows_the_last_values_that_it_saw_and_says_when_one_is_missing() -> None:
-    assert figures(Verdict("r", "warn", 3, "why", {"entropy": [1.0, 0.5, None]})) == ["entropy 1, 0.5, –"]
-    assert figures(Verdict("r", "warn", 9, "why", {"loss": [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]})) == ["loss … 5, 4, 3, 2, 1"]
-
-
-def test_rules_that_never_spoke_are_known_as_silent() -> None:
-    verdicts = [Verdict("nonfinite_weights", "stop", 3, "why")]
-    fired = {watch.name: watch.fired for watch in watches(fixture.settings(), verdicts)}
-    assert fired.pop("nonfinite_weights") == 1
-    assert set(fired.values()) == {0}
+    assert last_values(Verdict("r", "warn", 3, "why", {"entropy": [1.0, 0.5, None]})) == ["entropy 1, 0.5, –"]
+    many = Verdict("r", "warn", 9, "why", {"loss": [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]})
+    assert last_values(many) == ["loss … 5, 4, 3, 2, 1"]
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=5))

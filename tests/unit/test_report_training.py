@@ -23,7 +23,6 @@ from components.stages.report import run
 from components.types import Verdict
 
 __all__ = ["healthy", "stopped"]
-APPROVE = "evenkeel approve"
 
 
 def test_equal_runs_give_equal_bytes_wherever_they_are(tmp_path: Path) -> None:
@@ -106,6 +105,14 @@ def test_the_stage_writes_the_verdict_as_text_too_whatever_is_there(tmp_path: Pa
         layout = getattr(fixture, name)(tmp_path / name)
         run(fixture.settings("train.steps=60"), layout)
         assert layout.verdict.read_text(encoding="utf-8").startswith(f"# Health of run demo\n\n**{start}")
+
+
+def test_rules_that_never_spoke_are_known_as_silent(tmp_path: Path) -> None:
+    layout, rules = fixture.healthy(tmp_path), fixture.settings().health.rules
+    write_jsonl(layout.train / "verdicts.jsonl", [fixture.verdict("nonfinite_weights", "stop", 3)])
+    text = page(layout)
+    assert f"{len(rules)} rules watched, {len(rules) - 1} silent throughout" in text
+    assert (text.count(">1 time</td>"), text.count(">silent</td>")) == (1, len(rules) - 1)
 
 
 def test_what_a_ledger_says_is_shown_as_text_and_never_as_markup(tmp_path: Path) -> None:
