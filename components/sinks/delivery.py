@@ -71,10 +71,11 @@ class Delivery:
         """Whether the last try failed."""
         return self._failures > 0
 
-    def open(self) -> None:
-        """Open the sink now. Raises what it raises."""
+    def open(self) -> Sink:
+        """The sink, opened now if it is not. Raises what it raises."""
         if self._sink is None:
             self._sink = self._start()
+        return self._sink
 
     def attempt(self, *, last: bool = False) -> bool:
         """Send a batch, if there is one; never raises.
@@ -115,9 +116,7 @@ class Delivery:
             self._batch = self._next()
         if self._batch is None:
             return False
-        self.open()
-        assert self._sink is not None
-        self._sink.send(self._batch)
+        self.open().send(self._batch)
         done = self.cursor.steps + len(self._batch.steps)
         notes = self._batch.notes[-1].number + 1 if self._batch.notes else self.cursor.notes
         under_way = self.cursor.until if (self.cursor.until or 0) > done else None
@@ -153,9 +152,7 @@ class Delivery:
         digest = sha256_file(results.report)
         if digest == self.cursor.finished:
             return False
-        self.open()
-        assert self._sink is not None
-        self._sink.finish(results, results.report.stat().st_mtime)
+        self.open().finish(results, results.report.stat().st_mtime)
         self._keep(replace(self.cursor, finished=digest))
         return True
 

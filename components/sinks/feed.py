@@ -30,6 +30,8 @@ REPEATS = 10
 """Steps in which a rule that only warns is noted once."""
 SIDES = ("sft", "trained", "champion", "gain", "greedy_gain", "gain_over_champion")
 """Parts of out/evaluation.json."""
+PAIR = ("prompt_id", "prompt", "chosen", "chosen_reward", "rejected", "rejected_reward")
+"""What is shown of the completions of a step."""
 ENTRY: TypeAdapter[Response | Outcome] = TypeAdapter(Response | Outcome)
 
 
@@ -138,15 +140,9 @@ class Feed:
     """
 
     def __init__(
-        self,
-        layout: Layout,
-        translate: Translate,
-        tables: int,
-        *,
-        offset: int = 0,
-        digest: str = "",
+        self, layout: Layout, translate: Translate, tables: int, offset: int = 0, digest: str = "", *,
         repeats: int = REPEATS,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._layout, self._translate, self._every = layout, translate, tables
         folders = layout.state / "train", layout.train  # the second has them only when the stage has ended
         self.rows = Rows([folder / layout.records.name for folder in folders], offset, digest)
@@ -165,7 +161,7 @@ class Feed:
             self._translate(signals),
             signals,
             tuple(Verdict(**verdict) for verdict in notes.get("verdicts", ())),
-            tuple(map(_completions, notes.get("pairs", ())[:1])) if shown else (),
+            tuple(_cut({name: pair.get(name) for name in PAIR}) for pair in notes.get("pairs", ())[:1] if shown),
         )
 
     def notes(self, after: int, before_step: int) -> tuple[Note, ...]:
@@ -187,11 +183,6 @@ class Feed:
             layout.report,
             tuple(map(_cut, islice(samples, TABLES))),
         )
-
-
-def _completions(pair: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("prompt_id", "prompt", "chosen", "chosen_reward", "rejected", "rejected_reward")
-    return _cut({name: pair.get(name) for name in names})
 
 
 def _cut(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -79,12 +79,8 @@ def deliveries(settings: Settings, layout: Layout, say: Say) -> Iterator[Deliver
         own = chosen.settings
         completions, names = getattr(own, "completions", True), getattr(own, "names", "trl")
         tables = max(1, settings.train.steps // TABLES) if completions else 0
-        feed = partial(_feed, layout, names, tables)
+        feed = partial(Feed, layout, translator(names), tables)
         yield Delivery(name, partial(chosen, run), feed, folder / f"{name}.json", say)
-
-
-def _feed(layout: Layout, names: str, tables: int, offset: int, digest: str) -> Feed:
-    return Feed(layout, translator(names), tables, offset=offset, digest=digest)
 
 
 def parameters(tree: Settings) -> Iterator[tuple[str, str | float]]:
@@ -115,10 +111,7 @@ def exported(settings: Settings, layout: Layout, say: Say) -> Iterator[None]:
         return
     run = Run(layout.root.resolve().name, "", layout.root)
     start = partial(Prometheus, run, own, settings.health.rules)
-
-    def feed(offset: int, digest: str) -> Feed:
-        return Feed(layout, lambda signals: {}, 0, repeats=0)
-
+    feed = partial(Feed, layout, lambda signals: {}, 0, repeats=0)
     delivery = Delivery("health.prometheus", start, feed, None, say)
     delivery.open()
     follower = Follower([delivery])

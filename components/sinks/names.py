@@ -32,7 +32,8 @@ def translator(dialect: str) -> Translate:
         figures = {f"{OURS}{signal}": value for signal, value in signals.items()}
         for signal, value in signals.items():
             if (found := theirs(signal)) is not None:
-                figures[found[0]] = _converted(found[1], value)
+                name, metric = found
+                figures[name] = 1 - value if metric.one_minus else (value - metric.offset) / metric.scale
         return figures
 
     return translate
@@ -43,7 +44,3 @@ def _placed(name: str, dialect: str) -> str:
     if dialect != "trl":
         return name
     return f"eval/{name.removeprefix('eval_')}" if name.startswith("eval_") else f"train/{name}"
-
-
-def _converted(metric: Metric, value: float) -> float:
-    return 1 - value if metric.one_minus else (value - metric.offset) / metric.scale

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +91,7 @@ class Fake(Sink):
 
 def delivery(root: Path, tracker: Tracker, said: list[str] | None = None, names: str = "trl") -> Delivery:
     """As a process that starts has it."""
-
-    def feed(offset: int, digest: str) -> Feed:
-        return Feed(Layout(root), translator(names), 1, offset=offset, digest=digest)
-
+    feed = partial(Feed, Layout(root), translator(names), 1)
     memory = Layout(root).state / "sinks" / "fake.json"
     return Delivery("fake", lambda: Fake(tracker), feed, memory, ([] if said is None else said).append)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -107,8 +106,3 @@ def test_a_decision_at_a_terminal_reports_it_with_what_waited(store: Any, monkey
     context: Any = SimpleNamespace(store=store, project=Path())
     found = decisions._conclude(context, DIGEST, record)
     assert [line.split()[0] for line in found.notes] == ["registered", "flow"]
-
-
-def test_the_champion_is_plain_json() -> None:
-    made = model_registry.Champion("arithmetic", DIGEST, {"by": "Ada"})
-    assert json.loads(json.dumps(asdict(made))) == asdict(made)
