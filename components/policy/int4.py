@@ -14,13 +14,13 @@ would give it back without an error at first, and round away the small updates o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from components.policy.lazily import Lazily
+from components.policy.lazily import Read
 from components.policy.policy import Policy
 from components.policy.quantised import quantised_layers
 
@@ -40,19 +40,11 @@ def rounded(weight: Tensor) -> Tensor:
     return (low + scale * integers).view(outputs, -1)[:, :inputs].to(weight.dtype)
 
 
-class rounded_weights(Lazily):
+def rounded_weights(policy: Policy, weights: Mapping[str, Tensor]) -> Read:
     """``weights`` with those of the policy's linear layers rounded when they are read; embeddings, norms and the output
     head stay."""
-
-    def __init__(self, policy: Policy, weights: Mapping[str, Tensor]) -> None:
-        self._linear, self._weights = {f"{name}.weight" for name in quantised_layers(policy.model)}, weights
-
-    def __getitem__(self, name: str) -> Tensor:
-        return rounded(self._weights[name]) if name in self._linear else self._weights[name]
-
-    @property
-    def names(self) -> Collection[str]:
-        return self._weights.keys()
+    linear = {f"{name}.weight" for name in quantised_layers(policy.model)}
+    return Read(weights.keys(), lambda name: rounded(weights[name]) if name in linear else weights[name])
 
 
 def in_int4(own: Policy) -> Policy:

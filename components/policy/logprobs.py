@@ -126,19 +126,11 @@ def hidden_and_logprobs(
     head = split_head(model, inputs, input_ids.shape[1])
     if head is None:
         output = model(**inputs, output_hidden_states=True, logits_to_keep=responses + 1)
-        logp = token_stats(output.logits, input_ids, responses, 1.0).logp
+        logp = distribution_stats(output.logits[:, -responses - 1 : -1], ids, 1.0).logp
         return output.hidden_states[-1], logp.masked_fill(~mask, 0.0)
-    before = head.hidden[:, -responses - 1 : -1].flatten(0, 1).index_select(0, wanted)
-    stats = _stats(
-        before,
-        ids.flatten().index_select(0, wanted),
-        lambda rows: head.logits(rows[None])[0],
-        head.vocabulary,
-        temperature=1.0,
-        entropy_grad=False,
-        logits_at_once=logits_at_once,
-    )
-    return head.hidden, _placed(stats, wanted, ids).logp
+    how = partial(_stats, temperature=1.0, entropy_grad=False, logits_at_once=logits_at_once)
+    last = head._replace(hidden=head.hidden[:, -responses - 1 :])
+    return head.hidden, _cut(how, last, ids, wanted, at_least=0).logp
 
 
 def model_inputs(
@@ -262,8 +254,3 @@ def _on_gpu(tempered: Tensor, ids: Tensor) -> Found:
 
 def _tempered(logits: Tensor, temperature: float) -> Tensor:
     return logits.float() if temperature == 1 else logits.float() / temperature
-
-
-def token_stats(logits: Tensor, input_ids: Tensor, responses: int, temperature: float) -> TokenStats:
-    """Statistics of the last ``responses`` tokens of ``input_ids`` ``[B, T]`` under ``logits`` ``[B, >R, V]``."""
-    return distribution_stats(logits[:, -responses - 1 : -1], input_ids[:, -responses:], temperature)

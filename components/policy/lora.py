@@ -48,7 +48,8 @@ class AdaptedPolicy(Policy):
         return self.base.parameters
 
     def trainable(self) -> dict[str, Parameter]:
-        return {name: p for name, p in self.model.named_parameters() if _is_adapter(name)}
+        every = self.model.named_parameters()
+        return {name: parameter for name, parameter in every if f".{NAME}." in name and ".lora_" in name}
 
     def reference(self) -> Policy:
         """The base, which no update changes: no copy is needed."""
@@ -176,7 +177,3 @@ def base_matrices(model: PreTrainedModel) -> list[Tensor]:
 def adapted_layers(model: PreTrainedModel) -> dict[str, Any]:
     """The modules that have an adapter, by name."""
     return {name: module for name, module in model.named_modules() if isinstance(module, LoraLayer)}
-
-
-def _is_adapter(name: str) -> bool:
-    return f".{NAME}." in name and ".lora_" in name

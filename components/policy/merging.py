@@ -37,7 +37,7 @@ class Adapted(NamedTuple):
 
 def names(policy: Policy) -> dict[str, str]:
     """By the name of every weight of the policy, as a checkpoint has it, its name in the model; tied ones once."""
-    own = {id(parameter) for parameter in policy.trainable().values()} if policy_has_adapter(policy.model) else set()
+    own = {id(parameter) for parameter in policy.trainable().values()} if adapted_layers(policy.model) else set()
     found = policy.model.named_parameters()
     return {name.replace(BASE, "."): name for name, parameter in found if id(parameter) not in own}
 
@@ -61,10 +61,12 @@ class Initial(Lazily):
     adapter; or, where there are none, the policy's own values."""
 
     def __init__(self, policy: Policy, weights: Mapping[str, Tensor] | None) -> None:
-        own: Mapping[str, Tensor] = policy.model.state_dict() if weights is None else policy.trainable()
-        if weights is not None and not policy_has_adapter(policy.model):
-            own = {}
-        self._own, self._weights = own, {} if weights is None else weights
+        self._own: Mapping[str, Tensor] = {}
+        if weights is None:
+            self._own = policy.model.state_dict()
+        elif adapted_layers(policy.model):
+            self._own = policy.trainable()
+        self._weights = weights or {}
 
     def __getitem__(self, name: str) -> Tensor:
         return self._own[name].detach() if name in self._own else self._weights[name.replace(BASE, ".")]
@@ -75,11 +77,6 @@ class Initial(Lazily):
     @property
     def names(self) -> Collection[str]:
         return [*self._own, *self._weights]
-
-
-def policy_has_adapter(model: PreTrainedModel) -> bool:
-    """Whether any layer of the model has an adapter."""
-    return bool(adapted_layers(model))
 
 
 @contextmanager

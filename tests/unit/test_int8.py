@@ -123,9 +123,10 @@ def test_a_copy_goes_by_the_names_of_the_policy_and_tells_its_rounded_weights():
     assert ((found[name] - source.weights()[name]).abs() <= scale * 0.5001).all()
 
 
-def test_a_model_without_linear_layers_is_refused_instead_of_sampled_from_as_it_is():
+@pytest.mark.parametrize("precision", ["int8", "int4"])
+def test_a_model_without_linear_layers_is_refused_instead_of_sampled_from_as_it_is(precision):
     with pytest.raises(InputError, match="no linear layer"):
-        engine(gpt2(), "int8")
+        engine(gpt2(), precision)
 
 
 # The engine

@@ -135,11 +135,16 @@ def test_a_policy_with_experts_trains_and_its_routers_learn():
     assert {f"model.layers.{layer}.mlp.gate.weight" for layer in (0, 1)} <= moved
 
 
+def batch_stats(micro: Policy, batch: Batch, routing: Routing | None = None) -> TokenStats:
+    shape = batch.input_ids, batch.attention_mask, batch.responses
+    return response_logprobs(micro.model, *shape, 1.0, routing=routing)
+
+
 def ready(micro: Policy, groups: list[Group]) -> Batch:
     """A batch with advantages, and log-probabilities of the sampler that are the policy's own."""
     batch = build_batch(groups, micro.pad_id)
     with torch.no_grad():
-        logp = response_logprobs(micro.model, batch.input_ids, batch.attention_mask, batch.responses, 1.0).logp
+        logp = batch_stats(micro, batch).logp
     signs = torch.where(batch.member % 2 == 0, 1.0, -1.0)[:, None]
     return replace(batch, rollout_logp=logp, advantages=signs * batch.response_mask)
 
@@ -350,14 +355,7 @@ def test_routes_reach_the_batch_where_their_tokens_are():
     assert torch.equal(known, read & ~last)
     assert len({part.input_ids.shape[1] for part in batch.micro_batches(60)}) > 1
     for part in batch.micro_batches(60):
-        stats = response_logprobs(
-            micro.model,
-            part.input_ids,
-            part.attention_mask,
-            part.responses,
-            1.0,
-            routing=Routing(part.routes, replay=False),
-        )
+        stats = batch_stats(micro, part, Routing(part.routes, replay=False))
         assert (stats.routing[part.response_mask] == 1).all()
 
 
@@ -367,14 +365,7 @@ def test_in_half_precision_routes_flip_and_replay_brings_the_learner_closer():
     gaps, agreement = [], []
     for replay in (False, True):
         with torch.no_grad():
-            stats = response_logprobs(
-                micro.model,
-                batch.input_ids,
-                batch.attention_mask,
-                batch.responses,
-                1.0,
-                routing=Routing(batch.routes, replay),
-            )
+            stats = batch_stats(micro, batch, Routing(batch.routes, replay))
         gaps.append((stats.logp - batch.rollout_logp)[batch.response_mask].abs().mean().item())
         agreement.append(stats.routing[batch.response_mask].mean().item())
     assert 0.8 < agreement[0] < 1
