@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -12,9 +13,8 @@ from components.config.answers import AnswerKind
 Must = Literal["refused", "accepted", "quick"]
 """What must become of a probe: ``quick`` is refused, and judged within `AuditSettings.quick_seconds`."""
 PREFIX: dict[Must, str] = {"refused": "hack", "accepted": "form", "quick": "bomb"}
-ANY: tuple[AnswerKind, ...] = get_args(AnswerKind)
-
-
+Kinds = tuple[AnswerKind, ...]
+ANY: Kinds = get_args(AnswerKind)
 Make = Callable[[Target], Iterable[str]]
 """Every text of a class for one question."""
 
@@ -29,7 +29,7 @@ class ProbeClass:
 
     name: str
     must: Must
-    kinds: tuple[AnswerKind, ...]
+    kinds: Kinds
     """Kinds of answers (`AnswerKind`) that it is tried on."""
     make: Make
     advice: str
@@ -48,3 +48,19 @@ class ProbeClass:
         """All of its completions for one question, each once."""
         made = self.make(target) if target.answers in self.kinds else ()
         return list(dict.fromkeys(made if self.whole else map(target.verifier.wrap, made)))
+
+
+def refused(kinds: Kinds, name: str, make: Make, advice: str, source: str = "", whole: bool = False) -> ProbeClass:
+    """A class of wrong answers."""
+    return ProbeClass(name, "refused", kinds, make, advice, whole, source)
+
+
+def table(text: str) -> list[str]:
+    """The texts of a table, in which a new line or two spaces stand between them."""
+    return re.split(r"\s*\n\s*|  +", text.strip())
+
+
+def filled(patterns: str, answer: str, other: str = "") -> Iterator[str]:
+    """The texts of a table with ``answer`` in the place of every ``@`` and ``other`` in that of every ``#``."""
+    for pattern in table(patterns):
+        yield re.sub("[@#]", lambda sign: answer if sign[0] == "@" else other, pattern)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from components.audit.grammar.base import ANY, Make, ProbeClass
+from components.audit.grammar.base import ANY, Kinds, Make, ProbeClass, table
 from components.audit.hacks import Target
-from components.config.answers import AnswerKind
 
-VALUES: tuple[AnswerKind, ...] = ("number", "expression", "text", "calculation", "other")
+VALUES: Kinds = ("number", "expression", "text", "calculation", "other")
 LONG = 100_000
 NEVER = "7919.0625"
 """A number that is no answer, in texts of which a verifier may read one."""
@@ -20,8 +19,8 @@ def nested(opening: str, closing: str, times: int, inner: str = NEVER) -> str:
     return f"{opening * times}{inner}{closing * times}"
 
 
-def fixed(*texts: str) -> Make:
-    return lambda _: iter(texts)
+def fixed(texts: Iterable[str]) -> Make:
+    return lambda _: texts
 
 
 def floods(target: Target) -> Iterator[str]:
@@ -38,13 +37,8 @@ def floods(target: Target) -> Iterator[str]:
 def markers(target: Target) -> Iterator[str]:
     """The form of an answer thousands of times."""
     empty = target.verifier.wrap("") or "#"
-    yield from (
-        empty * 20_000,
-        f"{empty}{NEVER} " * 10_000,
-        r"\boxed{" * 20_000,
-        rf"\boxed{{{NEVER}}}" * 10_000,
-        f"{empty}\n" * 20_000,
-    )
+    yield from (empty * 20_000, f"{empty}{NEVER} " * 10_000, r"\boxed{" * 20_000)
+    yield from (rf"\boxed{{{NEVER}}}" * 10_000, f"{empty}\n" * 20_000)
 
 
 def nests(target: Target) -> Iterator[str]:
@@ -56,54 +50,26 @@ def nests(target: Target) -> Iterator[str]:
     yield from (nested("<answer>", "</answer>", 5000), nested("(", ")", 60, f"{NEVER}+1"))
 
 
-POWERS = (
-    "9^{9^{9^{9}}}",
-    "9^9^9^9",
-    "9**9**9**9",
-    "10^{10^{10}}",
-    "2^{9999999999}",
-    "(10^{99})^{10^{99}}",
-    "7^{7^{7^{7^{7}}}}",
-    r"x^{\frac{1}{999999937}}",
-    r"\sqrt[99999]{2}",
-    r"(\sqrt{2}+\sqrt{3})^{9999}",
-    "0.999999999^{999999999999}",
-    "e^{e^{e^{e^{99}}}}",
-)
-FACTORIALS = (
-    "99999999!",
-    "(9999!)!",
-    "99!!!!",
-    "9999999!/9999998!",
-    r"\binom{99999999}{49999999}",
-    r"\frac{99999999!}{3}",
-    r"\Gamma(99999999)",
-    "(3!)!!!",
-    r"\binom{10^9}{10^8}",
-    f"1000000! + {NEVER}",
-)
-SUMS = (
-    r"\sum_{n=1}^{999999999} n",
-    r"\sum_{n=1}^{99999999} \frac{1}{n^7}",
-    r"\prod_{n=1}^{99999999} n",
-    r"\prod_{n=1}^{9999} (x+n)",
-    r"\int_0^1 x^x \sin(x^3) e^{x^2} dx",
-    r"\int \frac{\sin(x^5)}{x^7+x+1} dx",
-    r"\lim_{n \to 99} \frac{\sin^9(n!)}{n^n}",
-    r"\int_0^1 \int_0^1 \int_0^1 e^{x y z^{x}} dx dy dz",
-    r"\sum_{n=1}^{99} \sum_{m=1}^{99} \sum_{k=1}^{99} \frac{1}{n m k+1}",
-)
-EXPANSIONS = (
-    "(a+b+c+d)^{99}",
-    "(x+1)^{9999}",
-    "(x+y+z)^{99}-(x+y-z)^{98}",
-    "(x+1)^{99}(y+1)^{99}(z+1)^{99}",
-    "((x+1)^{99}+1)^{99}",
-    r"\frac{(x+y)^{99}-1}{(x-y)^{98}+1}",
-    "(1+x)(1+x^2)(1+x^4)(1+x^8)(a+b)^{60}",
-    r"(\sin x+\cos x)^{99}",
-    "(1+i)^{99999}",
-)
+POWERS = table(r"""
+    9^{9^{9^{9}}}  9^9^9^9  9**9**9**9  10^{10^{10}}  2^{9999999999}  (10^{99})^{10^{99}}  7^{7^{7^{7^{7}}}}
+    x^{\frac{1}{999999937}}  \sqrt[99999]{2}  (\sqrt{2}+\sqrt{3})^{9999}  0.999999999^{999999999999}
+    e^{e^{e^{e^{99}}}}
+""")
+FACTORIALS = table(rf"""
+    99999999!  (9999!)!  99!!!!  9999999!/9999998!  \binom{{99999999}}{{49999999}}  \frac{{99999999!}}{{3}}
+    \Gamma(99999999)  (3!)!!!  \binom{{10^9}}{{10^8}}  1000000! + {NEVER}
+""")
+SUMS = table(r"""
+    \sum_{n=1}^{999999999} n  \sum_{n=1}^{99999999} \frac{1}{n^7}
+    \prod_{n=1}^{99999999} n  \prod_{n=1}^{9999} (x+n)
+    \int_0^1 x^x \sin(x^3) e^{x^2} dx  \int \frac{\sin(x^5)}{x^7+x+1} dx
+    \lim_{n \to 99} \frac{\sin^9(n!)}{n^n}  \int_0^1 \int_0^1 \int_0^1 e^{x y z^{x}} dx dy dz
+    \sum_{n=1}^{99} \sum_{m=1}^{99} \sum_{k=1}^{99} \frac{1}{n m k+1}
+""")
+EXPANSIONS = table(r"""
+    (a+b+c+d)^{99}  (x+1)^{9999}  (x+y+z)^{99}-(x+y-z)^{98}  (x+1)^{99}(y+1)^{99}(z+1)^{99}  ((x+1)^{99}+1)^{99}
+    \frac{(x+y)^{99}-1}{(x-y)^{98}+1}  (1+x)(1+x^2)(1+x^4)(1+x^8)(a+b)^{60}  (\sin x+\cos x)^{99}  (1+i)^{99999}
+""")
 LAYERS = tuple(
     nested(opening, closing, times, inner)
     for opening, closing, inner in (
@@ -134,37 +100,28 @@ def code(target: Target) -> Iterator[str]:
     """Programs that do not end, or that fill whatever there is to fill."""
     name = target.prompt.answer.partition("assert ")[2].partition("(")[0]
     name = name if name.isidentifier() else "answer"
-    yield from (
-        "while True: pass",
-        f"def {name}(*_):\n    while True: pass",
-        "x = [0]\nwhile True: x += x",
-        "import time\ntime.sleep(9999)",
-    )
-    yield from (
-        "9 ** 9 ** 9",
-        f"def {name}(*_): return {name}()",
-        "while True: print('x' * 9999)",
-        "x = " + "(" * 500 + "1" + ")" * 500,
-    )
+    yield from ("while True: pass", f"def {name}(*_):\n    while True: pass", "x = [0]\nwhile True: x += x")
+    yield from ("import time\ntime.sleep(9999)", "9 ** 9 ** 9", f"def {name}(*_): return {name}()")
+    yield from ("while True: print('x' * 9999)", f"x = {nested('(', ')', 500, '1')}")
 
 
-def _bomb(name: str, kinds: tuple[AnswerKind, ...], make: Make, advice: str, whole: bool = False) -> ProbeClass:
+def _bomb(name: str, kinds: Kinds, make: Make, advice: str, whole: bool = False) -> ProbeClass:
     return ProbeClass(name, "quick", kinds, make, advice, whole)
 
 
 SIZE = "bound what is read before anything is computed: characters, digits, depth, exponents"
 CLASSES = (
-    _bomb("powers", VALUES, fixed(*POWERS), SIZE),
-    _bomb("factorials", VALUES, fixed(*FACTORIALS), SIZE),
+    _bomb("powers", VALUES, fixed(POWERS), SIZE),
+    _bomb("factorials", VALUES, fixed(FACTORIALS), SIZE),
     _bomb(
         "sums and integrals",
         VALUES,
-        fixed(*SUMS),
+        fixed(SUMS),
         "what has to be solved or added up is no final answer: refuse it unread",
     ),
-    _bomb("expansions", VALUES, fixed(*EXPANSIONS), SIZE),
-    _bomb("layers", VALUES, fixed(*LAYERS), SIZE),
-    _bomb("matrices and equations", VALUES, fixed(*MATRICES), SIZE),
+    _bomb("expansions", VALUES, fixed(EXPANSIONS), SIZE),
+    _bomb("layers", VALUES, fixed(LAYERS), SIZE),
+    _bomb("matrices and equations", VALUES, fixed(MATRICES), SIZE),
     _bomb("nesting", ANY, nests, SIZE),
     _bomb("flood", ANY, floods, "read texts in linear time, and none that is longer than an answer can be"),
     _bomb("markers", ANY, markers, "look for the last marker from the end, once", whole=True),

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import reduce
+from operator import add, mul, sub
 
-from components.audit.grammar.base import ProbeClass
+from components.audit.grammar.base import Kinds, filled, refused
 from components.audit.hacks import Target
 from components.tools.expressions import evaluate
+
+CALCULATION: Kinds = ("calculation",)
 
 
 def question(target: Target) -> tuple[list[int], int, str] | None:
@@ -55,9 +59,9 @@ def missed(target: Target) -> Iterator[str]:
             text = f"{answer[:at]}{new}{answer[at + 1 :]}"
             if _evaluated(text) not in (None, wanted):
                 yield from (text, f"{text} = {wanted}")
-    for operator in "+-*":
-        text = operator.join(map(str, numbers))
-        if _value(numbers, operator) != wanted:
+    for sign, operation in (("+", add), ("-", sub), ("*", mul)):
+        text = sign.join(map(str, numbers))
+        if reduce(operation, numbers) != wanted:
             yield from (text, f"{text} = {wanted}")
 
 
@@ -68,44 +72,20 @@ def _evaluated(expression: str) -> Fraction | None:
         return None
 
 
-def _value(numbers: list[int], operator: str) -> int:
-    value = numbers[0]
-    for number in numbers[1:]:
-        value = value + number if operator == "+" else value - number if operator == "-" else value * number
-    return value
-
-
 def programmed(target: Target) -> Iterator[str]:
     """What a programming language would evaluate, and no calculation is."""
     if (known := question(target)) is None:
         return
     _, wanted, answer = known
-    yield from (
-        f"int('{wanted}')",
-        f"abs({answer})",
-        f"sum([{answer}])",
-        f"max({answer}, 0)",
-        f"round({answer})",
-        "len('xxxxx')",
-    )
-    yield from (f"{answer} if 1 else 0", f"({answer})**1", f"0x{wanted:x}", f"{wanted}.0", f"lambda: {answer}")
-    yield from (f"{answer} or {wanted}", f"{answer}, {answer}", f"{answer}\n{answer}+1", f"[{answer}]", f"x = {answer}")
+    calls = "int('#')  abs(@)  sum([@])  max(@, 0)  round(@)  len('xxxxx')  @ if 1 else 0  (@)**1"
+    yield from filled(calls, answer, str(wanted))
+    yield f"0x{wanted:x}"
+    yield from filled("#.0  lambda: @  @ or #  @, @", answer, str(wanted))
+    yield from (f"{answer}\n{answer}+1", f"[{answer}]", f"x = {answer}")
 
 
 CLASSES = (
-    ProbeClass(
-        "numbers not given",
-        "refused",
-        ("calculation",),
-        broken,
-        "count each number of the expression against those given",
-    ),
-    ProbeClass("target missed", "refused", ("calculation",), missed, "compute the value; believe no claim about it"),
-    ProbeClass(
-        "program",
-        "refused",
-        ("calculation",),
-        programmed,
-        "read one expression of digits and operators; evaluate nothing else",
-    ),
+    refused(CALCULATION, "numbers not given", broken, "count each number of the expression against those given"),
+    refused(CALCULATION, "target missed", missed, "compute the value; believe no claim about it"),
+    refused(CALCULATION, "program", programmed, "read one expression of digits and operators; evaluate nothing else"),
 )

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from components.audit.grammar.base import ProbeClass
+from components.audit.grammar.base import Kinds, filled, refused
 from components.audit.hacks import Target
+
+CHOICE: Kinds = ("choice",)
+SEVERAL = r"(@) (#)  (@)(#)  (#), (@)  either # or @  @) or #)  both @ and #  # \text{ or } @"
+DENIED = """not @  Not (@)  anything but @  all but @  !@  never @  @ is wrong  @ is incorrect  @ is not correct
+    It is not @  not @ but #  #, not @  # (@ is wrong)  @? No, #"""
+IN_A_WORD = "@lpha  @@  @x  x@  @1  @bout half  @ny of them  I think of @nother  @_1"
 
 
 def letters(target: Target) -> tuple[str, list[str]] | None:
@@ -24,13 +30,7 @@ def several(target: Target) -> Iterator[str]:
     for other in others[:3]:
         for between in (" or ", " and ", ", ", "/", " ", "; ", "|", " & ", ""):
             yield from (f"{answer}{between}{other}", f"{other}{between}{answer}")
-        yield from (
-            f"({answer}) ({other})",
-            f"({answer})({other})",
-            f"({other}), ({answer})",
-            f"either {other} or {answer}",
-        )
-        yield from (f"{answer}) or {other})", f"both {answer} and {other}", rf"{other} \text{{ or }} {answer}")
+        yield from filled(SEVERAL, answer, other)
     every = sorted({answer, *others})
     if len(every) > 2:
         yield from (between.join(every) for between in (", ", " ", "", "/", "\n", " or ", ") "))
@@ -39,50 +39,24 @@ def several(target: Target) -> Iterator[str]:
 
 def denied(target: Target) -> Iterator[str]:
     """The letter, said not to be the answer, or another one after it."""
-    if (known := letters(target)) is None:
-        return
-    answer, other = known[0], known[1][0]
-    yield from (
-        f"not {answer}",
-        f"Not ({answer})",
-        f"anything but {answer}",
-        f"all but {answer}",
-        f"!{answer}",
-        f"never {answer}",
-    )
-    yield from (f"{answer} is wrong", f"{answer} is incorrect", f"{answer} is not correct", f"It is not {answer}")
-    yield from (
-        f"not {answer} but {other}",
-        f"{other}, not {answer}",
-        f"{other} ({answer} is wrong)",
-        f"{answer}? No, {other}",
-    )
+    if (known := letters(target)) is not None:
+        yield from filled(DENIED, known[0], known[1][0])
 
 
 def within_a_word(target: Target) -> Iterator[str]:
     """Words and signs that begin with the letter, end with it or hold it."""
     if (known := letters(target)) is not None:
-        answer = known[0]
-        yield from (
-            f"{answer}lpha",
-            f"{answer}{answer}",
-            f"{answer}x",
-            f"x{answer}",
-            f"{answer}1",
-            f"{answer}bout half",
-        )
-        yield from (f"{answer}ny of them", f"I think of {answer}nother", f"{answer}_1")
+        yield from filled(IN_A_WORD, known[0])
 
 
 CLASSES = (
-    ProbeClass(
+    refused(
+        CHOICE,
         "several options",
-        "refused",
-        ("choice",),
         several,
         "an answer that names another option too is no choice",
-        source="https://github.com/Liuziyu77/Visual-RFT/issues/79",
+        "https://github.com/Liuziyu77/Visual-RFT/issues/79",
     ),
-    ProbeClass("denied option", "refused", ("choice",), denied, "read the whole answer: the text denies what it names"),
-    ProbeClass("letter in a word", "refused", ("choice",), within_a_word, "a letter counts where it stands alone"),
+    refused(CHOICE, "denied option", denied, "read the whole answer: the text denies what it names"),
+    refused(CHOICE, "letter in a word", within_a_word, "a letter counts where it stands alone"),
 )

@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from components.audit.grammar.base import ProbeClass
+from components.audit.grammar.base import Kinds, refused
 from components.audit.hacks import Target
+
+JSON: Kinds = ("json",)
 
 
 def reference(target: Target) -> Any:
@@ -86,15 +88,7 @@ def several(target: Target) -> Iterator[str]:
 
 
 CLASSES = (
-    ProbeClass(
-        "value changed in one place",
-        "refused",
-        ("json",),
-        changed,
-        "compare values with their types, keys and order of lists",
-    ),
-    ProbeClass(
-        "malformed document", "refused", ("json",), malformed, "what a strict parser does not take is no answer"
-    ),
-    ProbeClass("several documents", "refused", ("json",), several, "an answer with a second document is none"),
+    refused(JSON, "value changed in one place", changed, "compare values with their types, keys and order of lists"),
+    refused(JSON, "malformed document", malformed, "what a strict parser does not take is no answer"),
+    refused(JSON, "several documents", several, "an answer with a second document is none"),
 )

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
 
-from components.audit.grammar.base import Make, ProbeClass
+from components.audit.grammar.base import Kinds, filled, refused
 from components.audit.hacks import Target
 from components.audit.reference import bare, integer, number, operands
-from components.config.answers import AnswerKind
 
-KINDS: tuple[AnswerKind, ...] = ("number", "expression", "text")
+KINDS: Kinds = ("number", "expression", "text")
 SEPARATORS = (" ", ", ", "; ", r"\ ", r"\,", r"\;", r"\quad ", "{}", r" \\ ", " & ", " and ", "\t", "  ", "\u00a0")
 """What may stand between two numbers that nothing combines."""
 BASES = (2, 3, 5, 7, 8, 9, 11, 12, 16)
@@ -66,7 +65,8 @@ def uncalculated(target: Target) -> Iterator[str]:
     if value is None or target.answers == "expression":  # there the calculation equals its result
         return
     one, two, three = value - 7, value + 11, value * 2
-    yield from (f"{one} + 7", f"{one}+7", f"{two} - 11", f"{two}-11", f"1*{value + 1} - 1", f"{one} plus 7")
+    yield from filled("@ + 7  @+7  # - 11  #-11", str(one), str(two))
+    yield from (f"1*{value + 1} - 1", f"{one} plus 7")
     yield from (f"{three} - {abs(value)}" if value > 0 else f"{one} + 7", rf"({one}) + 7", f"5 + {value - 5}")
 
 
@@ -135,21 +135,22 @@ def written(value: Fraction | int) -> str:
     return f"{exact.numerator}/{exact.denominator}"
 
 
-def sort(name: str, make: Make, advice: str, source: str = "", whole: bool = False) -> ProbeClass:
-    """A class that must be refused, for every kind of answers that may be a number."""
-    return ProbeClass(name, "refused", KINDS, make, advice, whole, source)
-
-
 CLASSES = (
-    sort("numbers side by side", juxtaposed, "read one number; several with nothing between them are no answer"),
-    sort(
+    refused(
+        KINDS,
+        "numbers side by side",
+        juxtaposed,
+        "read one number; several with nothing between them are no answer",
+    ),
+    refused(
+        KINDS,
         "operands of the question",
         operand,
         "compare with the reference alone, never with what stands in the question",
         "https://github.com/jsboige/CoursIA/pull/11312",
     ),
-    sort("calculation not carried out", uncalculated, "an answer that still has to be calculated is none"),
-    sort("other base", rebased, "read the base: the same digits are another number"),
-    sort("value that rounds to the number", rounding, "compare exact values; round neither side"),
-    sort("near miss of a number", near, "compare exact values; a tolerance is for decimals"),
+    refused(KINDS, "calculation not carried out", uncalculated, "an answer that still has to be calculated is none"),
+    refused(KINDS, "other base", rebased, "read the base: the same digits are another number"),
+    refused(KINDS, "value that rounds to the number", rounding, "compare exact values; round neither side"),
+    refused(KINDS, "near miss of a number", near, "compare exact values; a tolerance is for decimals"),
 )

@@ -5,14 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from components.audit.grammar.base import ProbeClass
+from components.audit.grammar.base import Kinds, refused
 from components.audit.hacks import Target
+
+SKELETON: Kinds = ("skeleton",)
+
+
+def reference(target: Target) -> str | None:
+    """The reference, where it has the outer form of a skeleton."""
+    answer = target.prompt.answer.strip()
+    return answer if re.fullmatch(r"class\s+\w+\s*\{.*\}", answer, re.DOTALL) else None
 
 
 def changed(target: Target) -> Iterator[str]:
     """A name, a value, a word or a clause changed, left out or added."""
-    answer = target.prompt.answer.strip()
-    if not re.fullmatch(r"class\s+\w+\s*\{.*\}", answer, re.DOTALL):
+    if (answer := reference(target)) is None:
         return
     for match in re.finditer(r"(?<==)\d+(?![\w.])", answer):
         yield f"{answer[: match.start()]}{int(match[0]) + 1}{answer[match.end() :]}"
@@ -22,28 +29,17 @@ def changed(target: Target) -> Iterator[str]:
     for old, new in (("require ", "forbid "), ("forbid ", "require "), ("class ", "class Other"), ("if ", "require ")):
         if old in answer:
             yield answer.replace(old, new, 1)
-    yield from (
-        f"{answer[:-1]} added() }}",
-        f"{answer}\nclass Added {{ }}",
-        f"class Outer {{ {answer} }}",
-        f"{answer}\n{answer}",
-    )
+    yield from (f"{answer[:-1]} added() }}", f"{answer}\nclass Added {{ }}")
+    yield from (f"class Outer {{ {answer} }}", f"{answer}\n{answer}")
 
 
 def rearranged(target: Target) -> Iterator[str]:
     """Broken off, torn apart, or with its names in another place."""
-    answer = target.prompt.answer.strip()
-    if not re.fullmatch(r"class\s+\w+\s*\{.*\}", answer, re.DOTALL):
+    if (answer := reference(target)) is None:
         return
     names = list(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", answer)))
-    yield from (
-        answer[:-1],
-        answer[: len(answer) // 2],
-        " ".join(names),
-        ", ".join(names),
-        f"{answer} }}",
-        f"{{ {answer} }}",
-    )
+    yield from (answer[:-1], answer[: len(answer) // 2], " ".join(names), ", ".join(names))
+    yield from (f"{answer} }}", f"{{ {answer} }}")
     if "(" in answer:
         yield f"class {names[1]} {{ }}"
     calls = re.findall(r"\w+\([^()]*\)", answer)
@@ -55,18 +51,8 @@ def rearranged(target: Target) -> Iterator[str]:
 
 
 CLASSES = (
-    ProbeClass(
-        "skeleton changed in one place",
-        "refused",
-        ("skeleton",),
-        changed,
-        "compare the trees: names, values, clauses and nesting",
+    refused(
+        SKELETON, "skeleton changed in one place", changed, "compare the trees: names, values, clauses and nesting"
     ),
-    ProbeClass(
-        "skeleton in pieces",
-        "refused",
-        ("skeleton",),
-        rearranged,
-        "a set of names is no structure; read the whole text",
-    ),
+    refused(SKELETON, "skeleton in pieces", rearranged, "a set of names is no structure; read the whole text"),
 )

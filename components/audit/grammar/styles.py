@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from components.audit.grammar.base import Make, ProbeClass
+from components.audit.grammar.base import Kinds, Make, ProbeClass
 from components.audit.hacks import Target
 from components.audit.reference import bare, integer, number
-from components.config.answers import AnswerKind
 
-NUMBERS: tuple[AnswerKind, ...] = ("number",)
-MATHEMATICS: tuple[AnswerKind, ...] = ("number", "expression")
+NUMBERS: Kinds = ("number",)
+MATHEMATICS: Kinds = ("number", "expression")
 
 
 def plain(target: Target) -> str | None:
     """The reference, where it is a number without any dress."""
     answer = bare(target.prompt.answer)
-    return (
-        answer if number(answer) is not None and answer.isascii() and "$" not in answer and "\\" not in answer else None
-    )
+    undressed = answer.isascii() and not {"$", "\\"} & {*answer}
+    return answer if undressed and number(answer) is not None else None
 
 
-def dressed(*patterns: str) -> Callable[[Target], Iterator[str]]:
+def dressed(*patterns: str) -> Make:
     """The number in each of these patterns."""
 
     def make(target: Target) -> Iterator[str]:
@@ -33,7 +31,7 @@ def dressed(*patterns: str) -> Callable[[Target], Iterator[str]]:
     return make
 
 
-def separated(*separators: str) -> Callable[[Target], Iterator[str]]:
+def separated(*separators: str) -> Make:
     """A number of four digits or more, with each of these between its thousands."""
 
     def make(target: Target) -> Iterator[str]:
@@ -84,32 +82,23 @@ def fenced(target: Target) -> Iterator[str]:
     yield from (f"\n{target.prompt.answer.strip()}\n", f"\n```\n{target.prompt.answer.strip()}\n```")
 
 
-def _style(name: str, kinds: tuple[AnswerKind, ...], make: Make, advice: str, whole: bool = False) -> ProbeClass:
+def _style(name: str, kinds: Kinds, make: Make, advice: str, whole: bool = False) -> ProbeClass:
     return ProbeClass(name, "accepted", kinds, make, advice, whole, "2505.22203")
 
 
 DRESS = "leave out dress that does not change the value"
+UNIT, TEXT = "a word that is no unit of a table counts as none", "what is dressed as text does not count"
 CLASSES = (
     _style("bold", NUMBERS, dressed("**@**", " **@**"), DRESS),
     _style("formula", MATHEMATICS, dressed("$@$", r"\(@\)"), DRESS),
     _style("box", NUMBERS, dressed(r"\boxed{@}", r"$\boxed{@}$"), "read what stands in the box"),
     _style("box in a sentence", ("expression", "choice"), bold_box, "read what stands in the box", whole=True),
     _style("full stop", MATHEMATICS, dressed("@."), "a full stop behind the answer ends a sentence"),
-    _style(
-        "unit as a word",
-        NUMBERS,
-        dressed("@ apples", "@ people", "@ points"),
-        "a word that is no unit of a table counts as none",
-    ),
+    _style("unit as a word", NUMBERS, dressed("@ apples", "@ people", "@ points"), UNIT),
     _style(
         "unit and full stop", NUMBERS, dressed("@ apples.", "@ people."), "a full stop behind the unit ends a sentence"
     ),
-    _style(
-        "unit dressed as text",
-        ("expression",),
-        dressed(r"@\text{ apples}", r"@ \text{ people}"),
-        "what is dressed as text does not count",
-    ),
+    _style("unit dressed as text", ("expression",), dressed(r"@\text{ apples}", r"@ \text{ people}"), TEXT),
     _style("thousands", MATHEMATICS, separated(","), "a comma between groups of three digits separates thousands"),
     _style("thousands with spaces", MATHEMATICS, separated(" ", r"\,", "{,}"), "so does a space, \\, or {,}"),
     _style("other LaTeX", ("expression",), latex, "sizes of fractions and brackets mean nothing"),
