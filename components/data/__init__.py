@@ -16,7 +16,7 @@
 - `validation` — those rules as a Great Expectations suite (imported by the stage only: it takes seconds)
 - `admission` — rows that break an expectation go to quarantine with the reasons
 - `codes` — those reasons as codes, each with its fix
-- `summary`, `table`, `limits` — counts, findings about the whole, and when all of it is refused
+- `summary`, `limits` — counts, findings about the whole, and when all of it is refused
 - `page` — the validation as a page to read
 - `prompts` — reading the splits back
 

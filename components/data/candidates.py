@@ -67,9 +67,7 @@ class RowReader:
     def columns(self) -> list[str]:
         """The columns that every row must have."""
         s = self._source
-        return [
-            column for column in (s.id, s.question, s.answer, s.family, s.origin, s.difficulty) if column is not None
-        ]
+        return [name for name in (s.id, s.question, s.answer, s.family, s.origin, s.difficulty) if name is not None]
 
     def candidate(self, row: Mapping[str, Any], line: int) -> Candidate:
         """The row as a candidate; a missing column is its fault."""
@@ -133,14 +131,11 @@ def plain(value: Any) -> bool:
 
 def textual(value: Any) -> bool:
     """Whether a cell holds a text or a number, or nothing; not a list, a truth value or half a character."""
-    if plain(value):
-        return True
-    if missing(value):
+    if plain(value) or missing(value):
         return True
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         return False
-    text = str(value)
-    return text.isascii() or not re.search("[\ud800-\udfff]", text)
+    return not re.search("[\ud800-\udfff]", str(value))
 
 
 EXACT = 2**53

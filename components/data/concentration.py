@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from components.config.data import ConcentrationSettings
 from components.data.candidates import Candidate
 from components.data.splits import SPLITS
-from components.data.survey import Keys, Survey, mix
+from components.data.survey import Keys, Survey, mix, rows_with
 from components.errors import InputError
 
 SHOWN_CHARS = 200
@@ -98,16 +98,10 @@ def _kinds(found: Survey, limits: ConcentrationSettings) -> Iterator[tuple[str, 
     yield "item", found.items, limits.max_item
     labelled = (found.words > 0) & (found.answers != 0)
     pairs = mix(found.groups, found.answers)
-    one_answer = _rows_with(pairs) >= ONE_ANSWER * _rows_with(found.groups)
+    one_answer = rows_with(pairs) >= ONE_ANSWER * rows_with(found.groups)
     yield "labelled template", np.where(labelled & one_answer, pairs, 0), limits.max_labelled_template
     yield "template", np.where(found.words >= limits.template_words, found.groups, 0), limits.max_template
     yield "source", found.sources, limits.max_source
-
-
-def _rows_with(keys: Keys) -> NDArray[np.int64]:
-    """For every row the number of rows with its key."""
-    _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    return counts[inverse]
 
 
 def _heaviest(

@@ -39,12 +39,9 @@ class Solution:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Solution):
     """Premise (question and thinking) and answer, how they were made, and whether they belong together."""
 
-    question: str
-    thinking: str
-    answer: str
     kind: str
 
     @property

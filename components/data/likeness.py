@@ -113,11 +113,8 @@ def _nameless(seen: str, words: int) -> str | None:
 
 def key(text: str) -> int:
     """64 bits of a text; 0 for an empty one. Of a million texts two share one with a chance of 3 in 10^8."""
-    return (
-        int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big") or 1
-        if text
-        else 0
-    )
+    digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+    return (int.from_bytes(digest, "big") or 1) if text else 0
 
 
 def even_answer(answer: str) -> str:

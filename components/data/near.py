@@ -43,25 +43,22 @@ class NearDuplicates:
     def groups(self) -> Indices:
         """For every text the number of the first one of its group. Being alike is passed on within a group."""
         self._file.flush()
-        parents = np.arange(self._count, dtype=np.int64)
-        if not self._count:
-            return parents
-        for start in range(0, PERMUTATIONS, ROWS):
-            keys = self._band(start)
-            order = np.argsort(keys, kind="stable")
-            for left, right in self._pairs(keys[order], order):
-                _join(parents, left, right)
-        return np.array([_root(parents, i) for i in range(self._count)], np.int64)
+        bands = range(0, PERMUTATIONS, ROWS) if self._count else ()
+        pairs = (pair for start in bands for pair in self._pairs(start))
+        return joined(np.arange(self._count, dtype=np.int64), pairs)
 
-    def _pairs(self, keys: NDArray[np.uint64], order: Indices) -> Iterator[tuple[int, int]]:
-        """Pairs of a band that are alike: neighbours of a run of equal ``keys``, and every member with its first."""
+    def _pairs(self, start: int) -> Iterator[tuple[int, int]]:
+        """Pairs of a band that are alike: neighbours of a run of equal keys, and every member with its first."""
+        keys = self._band(start)
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
         same = np.flatnonzero(keys[1:] == keys[:-1])
         firsts = np.searchsorted(keys, keys[same + 1])
         signatures = np.memmap(self._file, np.uint32, "r", shape=(self._count, PERMUTATIONS))
         lefts = np.concatenate([order[same], order[firsts]])
         rights = np.concatenate([order[same + 1]] * 2)
-        for start in range(0, len(lefts), BLOCK):
-            left, right = lefts[start : start + BLOCK], rights[start : start + BLOCK]
+        for at in range(0, len(lefts), BLOCK):
+            left, right = lefts[at : at + BLOCK], rights[at : at + BLOCK]
             alike = (signatures[left] == signatures[right]).mean(axis=1) >= self._settings.threshold
             yield from zip(left[alike].tolist(), right[alike].tolist(), strict=True)
 
@@ -99,10 +96,6 @@ def joined(groups: Indices, pairs: Iterable[tuple[int, int]]) -> Indices:
     """The groups with the members of every pair in one."""
     parents = groups.copy()
     for left, right in pairs:
-        _join(parents, left, right)
+        a, b = _root(parents, left), _root(parents, right)
+        parents[max(a, b)] = min(a, b)
     return np.array([_root(parents, i) for i in range(len(parents))], np.int64)
-
-
-def _join(parents: Indices, left: int, right: int) -> None:
-    a, b = _root(parents, left), _root(parents, right)
-    parents[max(a, b)] = min(a, b)

@@ -82,15 +82,13 @@ class Passes:
 
 def _provenance(data: DataSettings) -> Provenance:
     source = data.source
-    if isinstance(source, PythonSource):
-        digest = check_code(source, locate(source))
-        trust = "allow-listed" if digest in {entry.casefold() for entry in data.trusted} else "none"
-        return Provenance(source.name or source.target, source.kind, None, digest, trust)
-    if isinstance(source, VerifiersSource):
-        digest = check_code(source, locate(source))
-        return Provenance(source.target, source.kind, None, digest, "generated")
     if isinstance(source, ReasoningGymSource):
         return Provenance(f"{GYM} {check_version(source.version)}", source.kind, None, None, "generated")
+    if isinstance(source, VerifiersSource):
+        return Provenance(source.target, source.kind, None, check_code(source, locate(source)), "generated")
+    if isinstance(source, PythonSource):
+        digest = check_code(source, locate(source))
+        return Provenance(source.name or source.target, source.kind, None, digest, _vouched(digest, data))
     if not isinstance(source, FileSource):
         return Provenance(source.task, source.kind, None, None, "generated")
     digest, name = check_digest(source.path, source.sha256), source.name or source.path.stem
@@ -100,5 +98,8 @@ def _provenance(data: DataSettings) -> Provenance:
             where="data.trusted",
             how=f"if you vouch for the labels of {source.path.name}, give its digest: {digest}",
         )
-    trust = "allow-listed" if digest in {entry.casefold() for entry in data.trusted} else "none"
-    return Provenance(name, source.kind, source.path.name, digest, trust)
+    return Provenance(name, source.kind, source.path.name, digest, _vouched(digest, data))
+
+
+def _vouched(digest: str | None, data: DataSettings) -> str:
+    return "allow-listed" if digest in {entry.casefold() for entry in data.trusted} else "none"

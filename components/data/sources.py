@@ -4,8 +4,7 @@ a time. What is wrong with the file is an error at once; what is wrong with a ro
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +20,7 @@ from components.errors import InputError
 from components.files import os_errors, read_json
 from components.opening import open_regular
 from components.tasks import TASKS, reasoning_gym
+from components.types import Prompt
 
 BATCH_ROWS = 4096
 MAX_LINE = 2**24
@@ -29,13 +29,16 @@ MAX_LINE = 2**24
 
 def generated(source: Generated, seed: int) -> Iterator[Candidate]:
     """Problems of a task package."""
-    for prompt in TASKS[source.task](source, seed):
-        yield Candidate(prompt, {"question": prompt.text, "answer": prompt.solution}, None)
+    return _made(TASKS[source.task](source, seed))
 
 
 def gym(source: ReasoningGymSource, seed: int) -> Iterator[Candidate]:
     """Problems of the library reasoning-gym."""
-    for prompt in reasoning_gym.generate(source, seed):
+    return _made(reasoning_gym.generate(source, seed))
+
+
+def _made(prompts: Iterable[Prompt]) -> Iterator[Candidate]:
+    for prompt in prompts:
         yield Candidate(prompt, {"question": prompt.text, "answer": prompt.solution}, None)
 
 
@@ -193,11 +196,12 @@ def _columns(reader: RowReader, names: list[str], path: Path) -> list[str]:
 
 
 def _numbered(batches: Iterator[Any], reader: RowReader) -> Iterator[Candidate]:
-    line = 0
-    for batch in batches:
-        for row in _rows(batch):
-            line += 1
-            yield row.broken(line) if isinstance(row, _Unreadable) else reader.candidate(row, line)
+    rows = (row for batch in batches for row in _rows(batch))
+    for line, (cells, fault) in enumerate(rows, start=1):
+        if fault is None:
+            yield reader.candidate(cells, line)
+        else:
+            yield Candidate(NOTHING, {name: as_scalar(cell) for name, cell in cells.items()}, line, fault)
 
 
 UNREADABLE = (ValueError, OverflowError, KeyError, NotImplementedError)
@@ -205,35 +209,26 @@ UNREADABLE = (ValueError, OverflowError, KeyError, NotImplementedError)
 zone that there is not. Parquet and Arrow check none of that."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Unreadable:
-    """A row with a cell that holds no value of Python."""
-
-    cells: dict[str, Any]
-    fault: Fault
-
-    def broken(self, line: int) -> Candidate:
-        return Candidate(NOTHING, {name: as_scalar(cell) for name, cell in self.cells.items()}, line, self.fault)
-
-
-def _rows(batch: Any) -> Iterator[dict[str, Any] | _Unreadable]:
-    """The rows of a batch as dictionaries; one by one where a cell of it cannot be read."""
+def _rows(batch: Any) -> Iterator[tuple[dict[str, Any], Fault | None]]:
+    """The rows of a batch as dictionaries; one by one where a cell of it cannot be read, which is its row's fault."""
     try:
-        yield from batch.to_pylist()
+        rows = batch.to_pylist()
     except UNREADABLE:
         yield from (_row(batch, at) for at in range(batch.num_rows))
+    else:
+        yield from ((row, None) for row in rows)
 
 
-def _row(batch: Any, at: int) -> dict[str, Any] | _Unreadable:
+def _row(batch: Any, at: int) -> tuple[dict[str, Any], Fault | None]:
     cells: dict[str, Any] = {}
-    faults: list[Fault] = []
+    fault = None
     for name in batch.schema.names:
         try:
             cells[name] = batch[name][at].as_py()
         except UNREADABLE as error:
             cells[name] = None
-            faults.append(_fault(name, batch.schema.field(name).type, error))
-    return _Unreadable(cells, faults[0]) if faults else cells
+            fault = fault or _fault(name, batch.schema.field(name).type, error)
+    return cells, fault
 
 
 def _fault(column: str, kind: Any, error: Exception) -> Fault:

@@ -21,7 +21,6 @@ KEPT = 100
 MOST_NAMES = 1000
 """Families and levels that are counted one by one."""
 OTHER = "(other)"
-PERCENTILES = (50, 95, 100)
 
 
 @dataclass
@@ -76,7 +75,7 @@ class Tally:
         for column, size in zip(self.lengths.values(), sizes, strict=True):
             column.append(size)
 
-    def expectations(self) -> list[dict[str, Any]]:
+    def _expectations(self) -> list[dict[str, Any]]:
         """Every rule with the rows that it looked at and those that break it."""
         return [
             {
@@ -104,19 +103,14 @@ class Tally:
             "splits": {name: self.splits[name] for name in SPLITS},
             "families": dict(sorted(self.families.items())),
             "codes": dict(sorted(self.codes.items())),
-            "expectations": self.expectations(),
+            "expectations": self._expectations(),
             "lengths": {"unit": "tokens" if self.tokens else "characters", **self._percentiles()},
         }
 
     def _percentiles(self) -> dict[str, dict[str, int]]:
-        names = ["p50", "p95", "max"]
-        return {
-            column: dict(zip(names, _percentiles(sizes), strict=True))
-            for column, sizes in self.lengths.items()
-            if sizes
-        }
-
-
-def _percentiles(sizes: array[int]) -> list[int]:
-    values = np.percentile(np.frombuffer(sizes, np.uint32), PERCENTILES, method="lower")
-    return [int(value) for value in values]
+        found = {}
+        for column, sizes in self.lengths.items():
+            if sizes:
+                values = np.percentile(np.frombuffer(sizes, np.uint32), (50, 95, 100), method="lower")
+                found[column] = dict(zip(("p50", "p95", "max"), map(int, values), strict=True))
+        return found

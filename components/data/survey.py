@@ -22,6 +22,7 @@ from components.data.splits import SPLITS, assign
 
 Keys = NDArray[np.uint64]
 Counts = NDArray[np.int64]
+KEYS = ("ids", "questions", "templates", "nameless", "masked", "answers", "sources")
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,8 @@ class _Columns:
 
     def __init__(self, shares: SplitSettings, longest: int) -> None:
         self._shares, self._longest = shares, longest
-        self._ids, self._questions, self._masked, self._answers = (array("Q") for _ in range(4))
-        self._nameless = array("Q")
-        self._sources, self._templates, self._words, self._splits = array("Q"), array("Q"), array("i"), array("B")
+        self._keys = {name: array("Q") for name in KEYS}
+        self._words, self._splits = array("i"), array("B")
         self._numbers: dict[int, int] = {}
         self._guessable = self._answered = 0
 
@@ -93,13 +93,12 @@ class _Columns:
         if near is not None and template and template not in self._numbers:
             near.add(parts.template)
             self._numbers[template] = len(self._numbers)
-        self._ids.append(key(prompt.id))
-        self._questions.append(key(parts.normalised))
-        self._templates.append(template)
-        self._nameless.append(key("".join(parts.nameless.split())))
-        self._masked.append(key(parts.masked))
-        self._answers.append(key(even_answer(prompt.answer)))
-        self._sources.append(key(prompt.source))
+        found = (
+            key(prompt.id), key(parts.normalised), template, key("".join(parts.nameless.split())), key(parts.masked),
+            key(even_answer(prompt.answer)), key(prompt.source),
+        )  # fmt: skip
+        for column, value in zip(self._keys.values(), found, strict=True):
+            column.append(value)
         self._words.append(parts.words)
         self._splits.append(SPLITS.index(assign(prompt.text, self._shares)))
         if prompt.answer:
@@ -107,10 +106,7 @@ class _Columns:
             self._guessable += guessable(prompt.answer)
 
     def finish(self, near: NearDuplicates | None) -> Survey:
-        def column(values: array[int]) -> Keys:
-            return np.frombuffer(values, np.uint64) if len(values) else np.zeros(0, np.uint64)
-
-        questions, templates, nameless = column(self._questions), column(self._templates), column(self._nameless)
+        ids, questions, templates, nameless, masked, answers, sources = map(np.asarray, self._keys.values())
         if near is None or not len(self._numbers):
             groups, items, twins = nameless, questions, questions
         else:
@@ -118,19 +114,19 @@ class _Columns:
             order = np.argsort(keys)
             at = order[np.searchsorted(keys[order], np.where(templates, templates, keys[:1]))]
             alike = near.groups()
-            items = np.where(questions, mix(np.where(templates, keys[alike[at]], 0), column(self._masked)), 0)
-            twins = np.where(questions, mix(items, column(self._answers)), 0)
+            items = np.where(questions, mix(np.where(templates, keys[alike[at]], 0), masked), 0)
+            twins = np.where(questions, mix(items, answers), 0)
             groups = np.where(templates, keys[joined(alike, _same(nameless, at))[at]], 0)
         return Survey(
-            ids=column(self._ids),
+            ids=ids,
             questions=questions,
             items=items,
             twins=twins,
             groups=groups,
-            answers=column(self._answers),
-            sources=column(self._sources),
-            words=np.frombuffer(self._words, np.int32) if len(self._words) else np.zeros(0, np.int32),
-            splits=np.frombuffer(self._splits, np.uint8) if len(self._splits) else np.zeros(0, np.uint8),
+            answers=answers,
+            sources=sources,
+            words=np.asarray(self._words),
+            splits=np.asarray(self._splits),
             guessable=self._guessable,
             answered=self._answered,
         )
@@ -146,14 +142,14 @@ def _same(nameless: Keys, at: Counts) -> set[tuple[int, int]]:
 def shared(found: Survey) -> Shared:
     """Counts of what rows have in common."""
     return Shared(
-        id_rows=_rows_with(found.ids),
-        question_rows=_rows_with(found.questions),
+        id_rows=rows_with(found.ids),
+        question_rows=rows_with(found.questions),
         alike=_distinct_within(found.twins, found.questions),
         alike_splits=_distinct_within(found.items, found.splits.astype(np.uint64)),
     )
 
 
-def _rows_with(keys: Keys) -> Counts:
+def rows_with(keys: Keys) -> Counts:
     """For every row the number of rows with its key; 1 where the key is 0."""
     _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
     return np.where(keys == 0, 1, counts[inverse])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from tokenizers import Tokenizer
 
@@ -90,19 +89,16 @@ def chat_template(folder: Path) -> tuple[str | None, dict[str, str]]:
     config = read_json(path, how=how) if path.is_file() else {}
     if not isinstance(config, dict):
         raise InputError("expected a JSON object", where=path, how=how)
-    contents = {name: _content(value) for name, value in config.items() if name.endswith("_token")}
+    # A special token stands alone or among its properties.
+    named = {name: value for name, value in config.items() if name.endswith("_token")}
+    contents = {name: value.get("content") if isinstance(value, dict) else value for name, value in named.items()}
     tokens = {name: text for name, text in contents.items() if isinstance(text, str)}
     if (folder / "chat_template.jinja").is_file():
         return read_text(folder / "chat_template.jinja"), tokens
     template = config.get("chat_template")
     if isinstance(template, list):  # several by name
-        named = [entry for entry in template if isinstance(entry, dict) and entry.get("name") == "default"]
-        template = named[0].get("template") if named else None
+        chosen = [entry for entry in template if isinstance(entry, dict) and entry.get("name") == "default"]
+        template = chosen[0].get("template") if chosen else None
     if template is not None and not isinstance(template, str):
         raise InputError("the chat template is not plain text", where=path, how="write it as one string")
     return template, tokens
-
-
-def _content(value: Any) -> Any:
-    """The text of a special token, which stands alone or among its properties."""
-    return value.get("content") if isinstance(value, dict) else value

@@ -17,7 +17,7 @@ from components.data.candidates import Candidate
 from components.data.concentration import Heaviest, concentration, refuse_concentrated
 from components.data.consistency import train
 from components.data.judging import Judge, in_form, parts
-from components.data.limits import check_limits
+from components.data.limits import check_limits, refuse_failed, table_findings
 from components.data.page import render
 from components.data.prompts import read_prompts
 from components.data.provenance import Passes
@@ -25,7 +25,6 @@ from components.data.rules import rules
 from components.data.splits import SPLITS
 from components.data.summary import Tally
 from components.data.survey import Survey, shared, survey
-from components.data.table import refuse_failed, table_findings
 from components.data.tokenizing import Reader
 from components.data.validation import validate
 from components.directories import write_directory

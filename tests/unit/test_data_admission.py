@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from components.config.data import DataSettings, SplitSettings, ValidationSettings
+from components.config.policy import PolicySettings
 from components.data import validation
 from components.data.admission import Admission, Refused
 from components.data.candidates import Candidate, Fault
@@ -19,8 +20,8 @@ from components.data.codes import REASONS
 from components.data.judging import Judge
 from components.data.likeness import key
 from components.data.limits import check_limits
-from components.data.rules import ACCEPTED, COUNTS, Row, rules
-from components.data.splits import SPLITS, assign
+from components.data.rules import ACCEPTED, Row, rules
+from components.data.splits import assign
 from components.data.summary import Tally
 from components.data.survey import shared, survey
 from components.data.tokenizing import Reader
@@ -49,19 +50,9 @@ def candidates(*prompts: Prompt) -> list[Candidate]:
 def rows_of(found: list[Candidate], verdicts: dict[int, str] | None = None, **changes: Any) -> list[Row]:
     """Rows with the keys and counts of the first pass."""
     seen = survey(found, DATA)
-    counts = shared(seen)
-    keyed = {"id": seen.ids, "question": seen.questions, "twins": seen.twins, "item": seen.items}
-    return [
-        Row(
-            candidate,
-            SPLITS[seen.splits[i]],
-            (verdicts or {}).get(i, ACCEPTED) if candidate.prompt.answer else None,
-            keys={name: int(keys[i]) for name, keys in keyed.items()},
-            **{name: int(getattr(counts, name)[i]) for name in COUNTS},
-            **changes,
-        )
-        for i, candidate in enumerate(found)
-    ]
+    rows = Judge(seen, shared(seen), None, Reader(PolicySettings()), LIMITS).rows(found, 0) or []
+    said = [(verdicts or {}).get(i, ACCEPTED) if row.prompt.answer else None for i, row in enumerate(rows)]
+    return [replace(row, verdict=verdict, **changes) for row, verdict in zip(rows, said, strict=True)]
 
 
 def divided(rows: list[Row]) -> list[Row | Refused]:

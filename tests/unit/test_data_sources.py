@@ -40,6 +40,14 @@ def write_lines(path: Path, *lines: object) -> Path:
     return path
 
 
+def write_rows(path: Path, *rows: dict[str, Any]) -> Path:
+    """As JSON lines or as Parquet, by the name of the file."""
+    if path.suffix == ".jsonl":
+        return write_lines(path, *rows)
+    parquet.write_table(pyarrow.Table.from_pylist(list(rows)), path)
+    return path
+
+
 def read(path: Path, **options: Any) -> list[Candidate]:
     kind = options.pop("kind", "jsonl")
     return list(SOURCES[kind](FileSource(kind=kind, path=path, **options), 0))
@@ -65,11 +73,7 @@ def test_generated_prompts_come_from_the_task_and_have_no_line():
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 def test_a_row_becomes_a_prompt_by_the_named_columns(tmp_path, kind):
-    path = tmp_path / f"maths.{kind}"
-    if kind == "jsonl":
-        write_lines(path, *ROWS)
-    else:
-        parquet.write_table(pyarrow.Table.from_pylist(ROWS), path)
+    path = write_rows(tmp_path / f"maths.{kind}", *ROWS)
     columns = {"answer_pattern": r"####\s*(.+)$", "family": "topic", "difficulty": "level"}
     first, second = read(path, kind=kind, **columns)
     assert first.prompt.to_dict() == {
@@ -120,10 +124,8 @@ def test_a_difficulty_that_is_no_finite_number_is_nan(tmp_path, cell):
 
 
 def test_the_kept_row_is_json_whatever_the_cells_were(tmp_path):
-    path = tmp_path / "a.parquet"
-    rows = [{"question": "q", "answer": "a", "d": datetime.date(2026, 1, 2), "other": b"\xff"}]
-    parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-    [found] = read(path, kind="parquet", difficulty="d")
+    row = {"question": "q", "answer": "a", "d": datetime.date(2026, 1, 2), "other": b"\xff"}
+    [found] = read(write_rows(tmp_path / "a.parquet", row), kind="parquet", difficulty="d")
     assert found.row == {"question": "q", "answer": "a", "d": "2026-01-02"}
     surrogate = read(write_lines(tmp_path / "b.jsonl", {"question": "\ud800", "answer": "1"}))[0]
     json.dumps(surrogate.row, ensure_ascii=False).encode()
@@ -173,8 +175,7 @@ def test_a_cell_that_is_no_text_is_told_from_an_empty_one(tmp_path, cell, odd):
 
 
 def test_a_parquet_file_without_a_column_or_that_is_none_is_an_error(tmp_path):
-    path = tmp_path / "a.parquet"
-    parquet.write_table(pyarrow.Table.from_pylist([{"problem": "a"}]), path)
+    path = write_rows(tmp_path / "a.parquet", {"problem": "a"})
     with pytest.raises(InputError, match="missing columns 'question', 'answer'"):
         read(path, kind="parquet")
     write_lines(path, ROWS[0])
@@ -307,13 +308,8 @@ def test_what_the_datasets_library_itself_saves_is_read(tmp_path):
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 def test_numbers_that_are_none_count_as_missing(tmp_path, kind):
-    path = tmp_path / f"rows.{kind}"
     rows = [{"question": f"q{i}", "answer": value} for i, value in enumerate((24.0, math.nan, math.inf, -math.inf))]
-    if kind == "jsonl":
-        write_lines(path, *rows)
-    else:
-        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-    found = read(path, kind=kind)
+    found = read(write_rows(tmp_path / f"rows.{kind}", *rows), kind=kind)
     assert [(row.prompt.answer, row.not_text) for row in found] == [("24", frozenset()), *[("", frozenset())] * 3]
 
 
