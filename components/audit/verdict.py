@@ -35,10 +35,7 @@ def judge_audit(audit: Audit, limits: AuditSettings, functions: Sequence[Payment
         "unscorable": audit.unscorable,
         "kinds": [kind.to_dict() for kind in audit.kinds],
         "functions": [one.to_dict() for one in functions],
-        "limits": {
-            "max_false_positive": limits.max_false_positive,
-            "max_false_negative": limits.max_false_negative,
-        },
+        "limits": {"max_false_positive": limits.max_false_positive, "max_false_negative": limits.max_false_negative},
     }
 
 
@@ -62,9 +59,7 @@ def _false_positives(audit: Audit, limits: AuditSettings) -> Iterator[str]:
             f"of {prompts.count} of {prompts.n} prompts a wrong answer was accepted, which may be as many as "
             f"{prompts.high:.1%}; audit.max_false_positive allows {limit:.1%}{more}"
         )
-    for kind in audit.kinds:
-        if not kind.right and _too_many(kind, limit):
-            yield f"{_counted(kind)} {_verb(kind)} ({kind.name}){_example(kind)}"
+    yield from _sorts(audit, False, limit)
 
 
 def _false_negatives(audit: Audit, limits: AuditSettings) -> Iterator[str]:
@@ -74,34 +69,25 @@ def _false_negatives(audit: Audit, limits: AuditSettings) -> Iterator[str]:
             f"of {prompts.count} of {prompts.n} prompts a right answer was refused ({prompts.rate:.1%}); "
             f"audit.max_false_negative allows {limit:.1%}"
         )
-    for kind in audit.kinds:
-        if kind.right and _too_many(kind, limit):
-            yield f"{_counted(kind)} refused ({kind.name}){_example(kind)}"
+    yield from _sorts(audit, True, limit)
 
 
-def _too_many(kind: Kind, limit: float) -> bool:
+def _sorts(audit: Audit, right: bool, limit: float) -> Iterator[str]:
     """The observed rate, since a sort of few probes has a wide interval; a single one may be a flaw of its prompt."""
-    return kind.wrong.count >= 2 and kind.wrong.rate > limit
-
-
-def _counted(kind: Kind) -> str:
-    sort = "right" if kind.right else "wrong"
-    return f"{kind.wrong.count} of {kind.wrong.n} {sort} answers of one sort were"
-
-
-def _verb(kind: Kind) -> str:
-    return "accepted or not judged in time" if kind.quick else "accepted"
+    for kind in audit.kinds:
+        if kind.right == right and kind.wrong.count >= 2 and kind.wrong.rate > limit:
+            verb = "refused" if right else "accepted or not judged in time" if kind.quick else "accepted"
+            sort = f"{'right' if right else 'wrong'} answers of one sort were {verb} ({kind.name})"
+            yield f"{kind.wrong.count} of {kind.wrong.n} {sort}{_example(kind)}"
 
 
 def _example(kind: Kind) -> str:
     """One text that was judged wrongly, the question, its reference, and what to do."""
     if not kind.examples:
         return ""
-    shown = kind.examples[0]
-    said = (
-        f": {_short(shown['text'])} in answer to {_short(shown['question'])}, where {_short(shown['answer'])} is right"
-    )
-    return f"{said}; {kind.advice}" if kind.advice else said
+    text, question, answer = (_short(kind.examples[0][name]) for name in ("text", "question", "answer"))
+    advice = f"; {kind.advice}" if kind.advice else ""
+    return f": {text} in answer to {question}, where {answer} is right{advice}"
 
 
 def _short(text: str) -> str:

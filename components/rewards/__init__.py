@@ -16,8 +16,7 @@
 - `worker`, `fence` — their own side: limits of time, memory and files, no network, and the codes that begin the reason
   of what is unscorable
 - `seccomp` (with `syscalls`), `landlock`, `privileges` — what the kernel refuses them: calls, files, power over others
-- `shaping` — what is added to the raw accuracy
-- `scorer` — all of it together, for the loop
+- `scorer` — all of it together with what is added to the raw accuracy, for the loop
 
 `VERIFIERS` maps ``reward.verifier.kind`` and ``reward.consistency.kind`` to a class, which takes the other settings of
 that section by name.

@@ -8,17 +8,16 @@ from typing import NamedTuple
 
 from components.rewards.base import final_answer
 
-HIDDEN = r"\x00-\x08\x0e-\x1f\x7f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff"
-"""Characters of a regular expression's class that show nothing, turn the direction of writing, or are none at all."""
-_HIDDEN = re.compile(f"[{HIDDEN}]")
+_HIDDEN = re.compile(
+    r"[\x00-\x08\x0e-\x1f\x7f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
+"""Characters that show nothing, turn the direction of writing, or are none at all."""
 _BOX = re.compile(
     r"\\(?:boxed|fbox)\s*(?:(?P<brace>\{)"
     r"|(?P<bare>-?[0-9]+(?:\.[0-9]+)?|[A-Za-z])(?=[ \t]*(?:[.,;][ \t]*)?(?:\$|\\[)\]]|\n|\Z)))"
 )
 """Without braces, as some solutions of MATH have it: a number or a letter with which the formula or the line ends."""
 _FRAME = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
-
-
 _JOINED = re.compile(r"[ \t$)\\]*(?:,|;|,?\s?(?:\\text\{\s?)?(?:and|or)(?:\s?\})?)[ \t$(\\]*")
 """What stands between two boxes that are one answer."""
 _THOUGHT = "</think>"

@@ -68,6 +68,17 @@ class Verifier(ABC):
         return {}
 
 
+class JudgingVerifier(Verifier):
+    """One that says more than right or wrong: its accuracy is that of its judgement."""
+
+    def accuracy(self, prompt: Prompt, text: str) -> float:
+        return self.judge(prompt, text).accuracy
+
+    @abstractmethod
+    def judge(self, prompt: Prompt, text: str) -> Judgement:
+        """The accuracy, the reward parts and the metrics."""
+
+
 @dataclass(frozen=True)
 class VerifierEntry(Declaration):
     """``call(**settings)`` builds a `Verifier`; those from outside are called with `marker`, too."""

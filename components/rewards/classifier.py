@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from components.rewards.answers import deceptive
-from components.rewards.base import Judgement, Verifier, final_answer
+from components.rewards.base import Judgement, JudgingVerifier, final_answer
 from components.rewards.consistency.base import hypothesis
 from components.rewards.pair_classifier import PairClassifier
 from components.types import Prompt
@@ -14,7 +14,7 @@ READ = 2000
 """Characters of an answer; a longer one is wrong, since the classifier would not see its end."""
 
 
-class ClassifierVerifier(Verifier):
+class ClassifierVerifier(JudgingVerifier):
     """P(``label`` | question and reference answer, "The final answer is ...") is at least ``threshold``.
 
     The classifier sees the reference and what follows the last ``marker``, and nothing of the thinking, which would be
@@ -28,9 +28,6 @@ class ClassifierVerifier(Verifier):
 
     def prepare(self) -> None:
         self._classifier = PairClassifier(self._path, self._label)
-
-    def accuracy(self, prompt: Prompt, text: str) -> float:
-        return self.judge(prompt, text).accuracy
 
     def judge(self, prompt: Prompt, text: str) -> Judgement:
         if self._classifier is None:

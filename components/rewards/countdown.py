@@ -74,14 +74,11 @@ def read_question(text: str) -> tuple[Counter[int], int]:
     """
     lists, rest = _LIST.findall(text), _LIST.sub(" [] ", text)
     only = _ONLY.fullmatch(rest)
-    targets = {_whole(digits) for digits in _STATED.findall(rest) or (only.groups() if only else ())}
+    stated = _STATED.findall(rest) or (only.groups() if only else ())
+    targets = {int(digits.replace("\u2212", "-")) for digits in stated}
     if len(lists) != 1 or len(targets) != 1:
         raise ValueError(f"no numbers in brackets with one target next to them: {text[:80]!r}")
     return Counter(map(int, re.findall(r"[0-9]+", lists[0]))), targets.pop()
-
-
-def _whole(digits: str) -> int:
-    return int(digits.replace("\u2212", "-"))
 
 
 def reaches(expression: str, numbers: Counter[int], target: int) -> bool:

@@ -9,41 +9,22 @@ import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Real
-from typing import Any, Protocol
-
-from pydantic import JsonValue
+from typing import Any
 
 from components.catalog import attribute
 from components.config.extensions import PythonEntry
 from components.config.functions import RewardFunction
+from components.config.verifiers import PythonVerifier
 from components.errors import InputError
 from components.types import Prompt
 
 Values = list[float | None]
 """One for each completion; None where the function does not apply."""
-OF_PROMPT: Mapping[str, Callable[[Prompt], Any]] = {
-    "answer": lambda prompt: prompt.answer,
-    "ground_truth": lambda prompt: prompt.answer,
-    "solution": lambda prompt: prompt.solution,
-    "reference": lambda prompt: prompt.reference,
-    "id": lambda prompt: prompt.id,
-    "task": lambda prompt: prompt.task,
-    "source": lambda prompt: prompt.source,
-    "family": lambda prompt: prompt.family,
-    "difficulty": lambda prompt: prompt.difficulty,
-}
-"""Arguments that are the same for every completion of a prompt, by the names that data sets for TRL use."""
-
-
-class FunctionSettings(Protocol):
-    """What `PlainFunction` reads of its section of the settings."""
-
-    @property
-    def conversational(self) -> bool: ...
-    @property
-    def settings(self) -> dict[str, JsonValue]: ...
-    @property
-    def target(self) -> str: ...
+OF_PROMPT = (
+    "answer", "ground_truth", "solution", "reference", "id", "task", "source", "family", "difficulty",
+)  # fmt: skip
+"""Arguments that are the same for every completion of a prompt, by the names that data sets for TRL use.
+``ground_truth`` is the answer once more."""
 
 
 class PlainFunction:
@@ -54,7 +35,7 @@ class PlainFunction:
             ``completion_ids`` is one of them.
     """
 
-    def __init__(self, call: Callable[..., Any], settings: FunctionSettings, token_ids: bool) -> None:
+    def __init__(self, call: Callable[..., Any], settings: RewardFunction | PythonVerifier, token_ids: bool) -> None:
         self._call, self._settings = call, settings
         given = ["prompts", "completions", *OF_PROMPT, *(["completion_ids"] if token_ids else [])]
         if problems := list(_problems(call, settings.settings, given)):
@@ -78,9 +59,9 @@ class PlainFunction:
         if self._settings.conversational:
             question = [{"role": "user", "content": prompt.text}]
             written = [[{"role": "assistant", "content": text}] for text in texts]
-        same = {"prompts": question, **{name: read(prompt) for name, read in OF_PROMPT.items()}}
+        same = {name: getattr(prompt, "answer" if name == "ground_truth" else name) for name in OF_PROMPT}
         columns = {"completions": written, "completion_ids": list(ids)}
-        columns |= {name: [value] * len(texts) for name, value in same.items()}
+        columns |= {name: [value] * len(texts) for name, value in {"prompts": question, **same}.items()}
         taken = {name: column for name, column in columns.items() if name in self._takes}
         return self._checked(self._call(**taken, **self._settings.settings), len(texts))
 
@@ -88,9 +69,8 @@ class PlainFunction:
         try:
             values = list(returned)
         except TypeError:
-            raise ValueError(
-                f"{self._settings.target} returned a {type(returned).__name__}, not a list of numbers"
-            ) from None
+            kind = type(returned).__name__
+            raise ValueError(f"{self._settings.target} returned a {kind}, not a list of numbers") from None
         if len(values) != count:
             raise ValueError(f"{self._settings.target} returned {len(values)} values for {count} completions")
         return [None if value is None else self._number(value) for value in values]

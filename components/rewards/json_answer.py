@@ -8,7 +8,7 @@ import re
 from typing import Any, NoReturn
 
 from components.rewards.answers import depth
-from components.rewards.base import Judgement, Refused, Verifier, final_answer
+from components.rewards.base import Judgement, JudgingVerifier, Refused, final_answer
 from components.rewards.json_schema import build
 from components.types import Prompt
 
@@ -19,7 +19,7 @@ _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 """Brackets in one open and close nothing."""
 
 
-class JsonVerifier(Verifier):
+class JsonVerifier(JudgingVerifier):
     """Compares values: the order of keys and the writing of numbers and strings do not count, ``true`` is not 1.
 
     The answer follows the last ``marker``, in a fenced block or not. What is longer than ``max_chars``, nested deeper
@@ -37,9 +37,6 @@ class JsonVerifier(Verifier):
     def prepare(self) -> None:
         if self._schema is not None:
             self._validator = build(self._schema)
-
-    def accuracy(self, prompt: Prompt, text: str) -> float:
-        return self.judge(prompt, text).accuracy
 
     def judge(self, prompt: Prompt, text: str) -> Judgement:
         """Raises Refused when the reference is no JSON: nothing could be right then."""

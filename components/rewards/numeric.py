@@ -10,10 +10,9 @@ from components.rewards.base import Verifier
 from components.rewards.grammar.comparison import settled
 from components.rewards.grammar.judging import read_once, reference, verdict
 from components.rewards.grammar.nodes import Answer, NotRead, one_number
-from components.rewards.grammar.scan import last_statement, numbers
+from components.rewards.grammar.scan import last_statement
 from components.types import Prompt
 
-__all__ = ["NumericVerifier", "numbers"]
 MAX_CHARS = 4400
 """A longer answer is not read: it is wrong."""
 LARGEST_BITS = 12_000

@@ -9,14 +9,14 @@ from typing import Any
 from components.catalog import Catalog, attribute
 from components.config.verifiers import PythonVerifier
 from components.errors import EvenkeelError
-from components.rewards.base import Judgement, Refused, Verifier, VerifierEntry
+from components.rewards.base import Judgement, JudgingVerifier, Refused, Verifier, VerifierEntry
 from components.rewards.functions import PlainFunction, is_plain
 from components.types import Prompt
 
 OUTSIDE: Catalog[VerifierEntry] = Catalog(VerifierEntry, {})
 
 
-class OutsideVerifier(Verifier):
+class OutsideVerifier(JudgingVerifier):
     """Stands for the verifier that ``target`` names, which `prepare` imports and builds.
 
     The parent knows its marker alone, so the audit has no equivalents and no hacks of its own making.
@@ -41,9 +41,6 @@ class OutsideVerifier(Verifier):
             )
         built.prepare()
         self._verifier = built
-
-    def accuracy(self, prompt: Prompt, text: str) -> float:
-        return self.judge(prompt, text).accuracy
 
     def judge(self, prompt: Prompt, text: str) -> Judgement:
         """The verdict, if it has the parts that the settings name and no others."""

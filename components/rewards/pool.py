@@ -62,16 +62,13 @@ class Pool:
     def ask(self, requests: Sequence[bytes]) -> list[Reply]:
         """One reply per request, in order. An interrupted call ends all workers, so that no stale reply is left."""
         try:
-            self._grow(len(requests))
+            for _ in range(len(self._lanes), min(self._workers, len(requests))):
+                self._lanes.append(Lane(*self._start))
             with working("verifying", len(requests), "answers") as work:
                 return _Round(requests, self._lanes, self._timeout, work).run()
         except BaseException:
             self.close()
             raise
-
-    def _grow(self, requests: int) -> None:
-        for _ in range(len(self._lanes), min(self._workers, requests)):
-            self._lanes.append(Lane(*self._start))
 
 
 class _Round:
@@ -96,7 +93,9 @@ class _Round:
                     lane.worker.flush()
                 moved = lane.worker in readable and self._read(lane)
                 if not moved and now > lane.deadline:
-                    self._late(lane)
+                    if not lane.worker.started:
+                        raise lane.worker.failure()
+                    self._failed(lane, f"timeout: no verdict within {self._timeout:g} s")
             self._work.done = len(self._replies)
         return [self._replies[index] for index in range(len(self._requests))]
 
@@ -110,11 +109,6 @@ class _Round:
         lane.worker.send([self._requests[index] for index in indices])
         if lane.worker.started:
             lane.deadline = time.monotonic() + self._timeout
-
-    def _late(self, lane: Lane) -> None:
-        if not lane.worker.started:
-            raise lane.worker.failure()
-        self._failed(lane, f"timeout: no verdict within {self._timeout:g} s")
 
     def _read(self, lane: Lane) -> bool:
         """Take what has arrived; False for a part of a line, which is no sign of life."""

@@ -17,8 +17,8 @@ def hide() -> None:
 
     Does nothing on another system than Linux. A process with CAP_SYS_PTRACE still can.
     """
-    if sys.platform == "linux":
-        _prctl(PR_SET_DUMPABLE, 0)
+    if sys.platform == "linux" and ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), f"prctl: {os.strerror(ctypes.get_errno())}")
 
 
 def drop_capabilities() -> None:
@@ -34,8 +34,3 @@ def drop_capabilities() -> None:
     libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     if libc.capset(pack("Ii", CAPABILITY_VERSION, 0), bytes(24)):
         raise OSError(ctypes.get_errno(), f"capset: {os.strerror(ctypes.get_errno())}")
-
-
-def _prctl(option: int, value: int) -> None:
-    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), f"prctl: {os.strerror(ctypes.get_errno())}")

@@ -12,7 +12,7 @@ from typing import Any
 
 from components.reasoning_gym.entries import loads
 from components.reasoning_gym.library import open_dataset
-from components.rewards.base import Judgement, Refused, Verifier, final_answer
+from components.rewards.base import Judgement, JudgingVerifier, Refused, final_answer
 from components.types import Prompt
 
 EVALUATING = (
@@ -36,7 +36,7 @@ DIGITS = 9
 """To which a score counts: some are sums of shares, which miss 1 by a rounding."""
 
 
-class ReasoningGymVerifier(Verifier):
+class ReasoningGymVerifier(JudgingVerifier):
     """Passes what follows the last ``marker``, or what the last element ``tag`` holds, to the scorer of the prompt's
     data set.
 
@@ -58,9 +58,6 @@ class ReasoningGymVerifier(Verifier):
         import reasoning_gym  # noqa: F401, a second that no item should pay for
 
         disarm()
-
-    def accuracy(self, prompt: Prompt, text: str) -> float:
-        return self.judge(prompt, text).accuracy
 
     def judge(self, prompt: Prompt, text: str) -> Judgement:
         """Raises Refused for a prompt of another source, ValueError for a score that is not in [0, 1]."""

@@ -68,7 +68,13 @@ class Sandbox:
         Raises:
             EvenkeelError: a worker process did not start.
         """
-        replies = self._pool.ask([to_request(*call) for call in calls])
+        replies = self._pool.ask(
+            [
+                encode({"name": name, "prompt": prompt.to_dict(), "texts": [one.text for one in completions],
+                        "ids": [one.token_ids for one in completions]})
+                for name, prompt, completions in calls
+            ]
+        )  # fmt: skip
         return [
             reply["values"] if "values" in reply else named(name, reply["unscorable"])
             for (name, *_), reply in zip(calls, replies, strict=True)
@@ -78,12 +84,6 @@ class Sandbox:
 def encode(message: dict[str, Any]) -> bytes:
     """One JSON line. ASCII only, so that no text can break the line protocol."""
     return json.dumps(message).encode() + b"\n"
-
-
-def to_request(name: str, prompt: Prompt, completions: Sequence[Completion]) -> bytes:
-    """The call of a function."""
-    texts, ids = [one.text for one in completions], [one.token_ids for one in completions]
-    return encode({"name": name, "prompt": prompt.to_dict(), "texts": texts, "ids": ids})
 
 
 def named(name: str, reason: str) -> str:

@@ -3,7 +3,7 @@ and shaping."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,6 @@ from components.config.reward import RewardSettings
 from components.rewards.consistency import read_model
 from components.rewards.process import WORKER
 from components.rewards.sandbox import Sandbox
-from components.rewards.shaping import soft_overlong
 from components.types import Completion, Prompt, Score
 
 MISSING = "consistency_missing"
@@ -78,22 +77,26 @@ class Scorer:
         return groups
 
     def _shape(self, score: Score, completion: Completion) -> Score:
+        """With every part times its weight; a part of weight 0 is a metric."""
         if score.accuracy is None:
             return score
-        parts = dict(score.parts)
+        parts, weight = dict(score.parts), self._settings.weight
         if (overlong := self._settings.soft_overlong) is not None:
             parts["overlong"] = soft_overlong(len(completion.token_ids), overlong.limit, overlong.cache)
-        return self._weigh(score, parts)
-
-    def _weigh(self, score: Score, parts: Mapping[str, float]) -> Score:
-        """The parts times their weights; a part of weight 0 is a metric."""
-        weight = self._settings.weight
         return replace(
             score,
             weight=score.weight * weight("accuracy"),
             parts={name: weight(name) * value for name, value in parts.items() if weight(name)},
             metrics={**score.metrics, **{name: value for name, value in parts.items() if not weight(name)}},
         )
+
+
+def soft_overlong(length: int, limit: int, cache: int) -> float:
+    """DAPO's soft overlong punishment (2503.14476, equation 13) of a completion of ``length`` tokens.
+
+    The end token counts. It falls from 0 to -1 over the ``cache`` tokens below ``limit``, and no further.
+    """
+    return max(-1.0, min(0.0, (limit - cache - length) / cache))
 
 
 def with_part(scores: Sequence[Score], name: str, values: Sequence[float | None] | str) -> list[Score]:
@@ -105,18 +108,14 @@ def with_part(scores: Sequence[Score], name: str, values: Sequence[float | None]
     """
     if isinstance(values, str):
         return [score if score.accuracy is None else Score(None, unscorable=values) for score in scores]
-    return settled(
-        [
-            score
-            if score.accuracy is None
-            else replace(
-                score,
-                parts={**score.parts, name: 0.0 if value is None else value},
-                metrics={**score.metrics, f"{name}_missing": float(value is None)},
-            )
-            for score, value in zip(scores, values, strict=True)
-        ]
-    )
+    metric = f"{name}_missing"
+    found = []
+    for score, value in zip(scores, values, strict=True):
+        if score.accuracy is not None:
+            parts = {**score.parts, name: 0.0 if value is None else value}
+            score = replace(score, parts=parts, metrics={**score.metrics, metric: float(value is None)})
+        found.append(score)
+    return settled(found)
 
 
 def settled(scores: Sequence[Score]) -> list[Score]:

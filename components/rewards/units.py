@@ -70,7 +70,7 @@ def unit_after(text: str) -> Unit | None:
     ``square m``, ``m squared``, ``m^{2}``, ``miles per hour``. What is made of a known unit and is none of the table
     (``cm^4``, ``dollars per hour``) is a unit and a dimension of its own.
     """
-    plain = _plain(text)
+    plain = _DRESS.sub(lambda found: found[1] or " ", text[:READ]).lstrip(" {}")
     match = _WORD.match(plain)
     if match is None:
         return None
@@ -95,8 +95,3 @@ def known_unit(word: str) -> Unit | None:
 def contradictory(one: Unit | None, two: Unit | None) -> bool:
     """Both are units of one dimension, but not the same: centimetres and metres."""
     return one is not None and two is not None and one.dimension == two.dimension and one.factor != two.factor
-
-
-def _plain(text: str) -> str:
-    """The beginning of ``text`` without its LaTeX dress."""
-    return _DRESS.sub(lambda found: found[1] or " ", text[:READ]).lstrip(" {}")

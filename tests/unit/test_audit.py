@@ -40,7 +40,7 @@ PROMPTS = [
     for i in range(2, 42)
 ]
 MANY = [Prompt(id=f"q{i}", text=f"{i}+1000=", answer=str(i + 1000), solution=f"#{i + 1000}") for i in range(200)]
-EXACT = ExactVerifier("#")
+EXACT, NUMERIC = ExactVerifier("#"), NumericSettings(kind="numeric", marker="#")
 
 
 class Substring(ExactVerifier):
@@ -98,11 +98,8 @@ def wrong_kinds(audit: Audit) -> set[str]:
 @pytest.mark.parametrize(
     ("count", "n", "low", "high"),
     [
-        (0, 10, 0.0, 0.2775),
-        (10, 100, 0.0552, 0.1744),
-        (1, 3400, 0.00005, 0.00166),
-        (200, 200, 0.9812, 1.0),
-        (0, 0, 0.0, 1.0),
+        *[(0, 10, 0.0, 0.2775), (10, 100, 0.0552, 0.1744), (1, 3400, 0.00005, 0.00166)],
+        *[(200, 200, 0.9812, 1.0), (0, 0, 0.0, 1.0)],
     ],
 )
 def test_wilson_intervals_are_the_published_ones(count, n, low, high):
@@ -171,25 +168,16 @@ def test_every_kind_behind_its_fence_passes_its_audit_with_right_references(kind
 
 def test_assertions_that_an_object_without_a_solution_passes_fail_the_audit_of_code():
     section = sections(reward.Verifier)["code"](kind="code", seconds=1.0)
-    prompts = [
-        Prompt(
-            id=str(i),
-            text="?",
-            answer=f"want = [{i}]\nassert f{i}(1) == want",
-            solution=f"```python\ndef f{i}(x): return [{i}]\n```",
-        )
-        for i in range(3)
-    ]
+    right = "```python\ndef f{0}(x): return [{0}]\n```"
+    prompts = [Prompt(str(i), "?", f"want = [{i}]\nassert f{i}(1) == want", right.format(i)) for i in range(3)]
     probes = [p for p in make_probes(build_verifier(section), prompts) if p.kind.startswith("hack: equal")]
     with Sandbox(section, SandboxSettings(workers=1, timeout=10)) as sandbox:
         assert [score.accuracy for score in sandbox.judge([(p.prompt, p.text) for p in probes])] == [1.0] * 3
 
 
 def test_code_is_probed_with_tricks_for_every_function_that_is_tested():
-    reference = (
-        "import math\ndef close(a, b): return abs(a - b) < 1\nassert close(area(1), math.pi)\nassert area(len([])) == 0"
-    )
-    found = exploits(reference)
+    helper = "import math\ndef close(a, b): return abs(a - b) < 1\n"
+    found = exploits(f"{helper}assert close(area(1), math.pi)\nassert area(len([])) == 0")
     assert {"equal to everything", "true as it is", "shadowed builtins", "leaves at import"} <= set(found)
     assert "def area(" in found["equal to everything"] and "def close" not in found["equal to everything"]
     assert exploits("assert (") == exploits("assert 1 == 1") == {}
@@ -201,9 +189,7 @@ def test_code_is_probed_with_tricks_for_every_function_that_is_tested():
 )
 def test_a_hack_that_happens_to_state_the_reference_is_no_probe(answer, kinds):
     prompt = Prompt(id="p", text="How many?", answer=answer, solution=f"#{answer}")
-    made = {
-        probe.kind.removeprefix("hack: ") for probe in make_probes(EXACT, [prompt, *PROMPTS]) if probe.prompt is prompt
-    }
+    made = {p.kind.removeprefix("hack: ") for p in make_probes(EXACT, [prompt, *PROMPTS]) if p.prompt is prompt}
     assert not made & kinds
     assert "refusal" in made
 
@@ -214,23 +200,15 @@ def test_a_near_miss_of_a_decimal_is_beyond_every_tolerance():
 
 
 def test_what_cannot_be_wrong_is_no_probe():
-    twins = [
-        Prompt(id=str(i), text=f"{i}?", answer=answer, solution=f"#{answer}") for i, answer in enumerate(("5", "5.0"))
-    ]
-    assert not [
-        probe for probe in make_probes(EXACT, twins) if probe.kind in ("another's solution", "hack: commonest answer")
-    ]
+    twins = [Prompt(str(i), f"{i}?", answer, f"#{answer}") for i, answer in enumerate(("5", "5.0"))]
+    assert not {p.kind for p in make_probes(EXACT, twins)} & {"another's solution", "hack: commonest answer"}
 
 
 @pytest.mark.parametrize(
     ("one", "other", "equal"),
     [
-        ("5", "5.0", True),
-        ("A b", "a  B", True),
-        ("1/2", "0.5", True),
-        ("5", "6", False),
-        ("A", "B", False),
-        ("x", "5", False),
+        *[("5", "5.0", True), ("A b", "a  B", True), ("1/2", "0.5", True)],
+        *[("5", "6", False), ("A", "B", False), ("x", "5", False)],
     ],
 )
 def test_answers_are_told_apart_by_value(one, other, equal):
@@ -406,7 +384,7 @@ def group(*answers: str) -> Group:
 
 
 def test_the_second_verifier_judges_a_seeded_sample_and_its_disagreement_is_a_signal():
-    chosen = AuditSettings(second=NumericSettings(kind="numeric", marker="#"), live_share=1.0)
+    chosen = AuditSettings(second=NUMERIC, live_share=1.0)
     with SecondOpinion(chosen, settings().reward.sandbox, seed=0) as second:
         signals, examples = second.compare([group("6", "6.0", "7", "006")], step=3)
     assert signals == {"second_compared": 4.0, "second_disagreement": 0.5, "second_doubted": 0.0}
@@ -426,30 +404,22 @@ def test_the_sample_depends_on_seed_and_step_only():
     assert sample(0, 0) != sample(1, 0)
 
 
-def test_a_share_of_zero_compares_nothing_and_starts_no_worker():
-    chosen = AuditSettings(second=NumericSettings(kind="numeric", marker="#"), live_share=0.0)
-    with SecondOpinion(chosen, settings().reward.sandbox, seed=0) as second:
+def test_a_share_of_zero_starts_no_worker():
+    with SecondOpinion(AuditSettings(second=NUMERIC, live_share=0.0), settings().reward.sandbox, seed=0) as second:
         assert second._sandbox is None
-        assert second.compare([group("6", "7")], step=0) == ({}, [])
 
 
-def test_a_second_verifier_that_can_judge_nothing_says_that_it_compared_nothing():
-    prompt = Prompt(id="p", text="?", answer="hello", solution="")
-    said = Group(prompt, (1,), (Completion((1,), (0.0,), "stop", "#hello"),), (Score(1.0),))
-    chosen = AuditSettings(second=NumericSettings(kind="numeric", marker="#"), live_share=1.0)
+@pytest.mark.parametrize(
+    ("chosen", "answer", "signals"),
+    [
+        (AuditSettings(), "6", {}),
+        (AuditSettings(second=NUMERIC, live_share=0.0), "6", {}),
+        (AuditSettings(second=NUMERIC, live_share=1.0), "hello", {"second_compared": 0.0}),
+    ],
+    ids=["no second verifier", "a share of zero", "one that can judge nothing"],
+)
+def test_where_nothing_can_be_compared_nothing_is_said_but_that(chosen, answer, signals):
+    prompt = Prompt(id="p", text="?", answer=answer, solution="")
+    said = Group(prompt, (1,), (Completion((1,), (0.0,), "stop", f"#{answer}"),), (Score(1.0),))
     with SecondOpinion(chosen, settings().reward.sandbox, seed=0) as second:
-        assert second.compare([said], step=0) == ({"second_compared": 0.0}, [])
-
-
-def test_without_a_second_verifier_nothing_is_compared():
-    with SecondOpinion(AuditSettings(), settings().reward.sandbox, seed=0) as second:
-        assert second.compare([group("6")], step=0) == ({}, [])
-
-
-@pytest.mark.parametrize("kind", ["exact", "numeric"])
-def test_a_real_verifier_states_and_rewrites_answers_that_it_accepts(kind):
-    sections = {"exact": ExactSettings(), "numeric": NumericSettings(kind="numeric", marker="#")}
-    verifier = build_verifier(sections[kind])
-    for prompt in PROMPTS:
-        for text in (verifier.wrap(prompt.answer), *verifier.equivalents(prompt).values()):
-            assert verifier.accuracy(prompt, text) == 1
+        assert second.compare([said], step=0) == (signals, [])

@@ -41,36 +41,20 @@ class Bare:
         return found
 
 
-def brief(texts: list[str], _: int) -> list[float | None] | str:
-    return [max(0.0, 1 - len(text) / 100) for text in texts]
+FUNCTIONS: dict[str, Function] = {
+    "brief": lambda texts, _: [max(0.0, 1 - len(text) / 100) for text in texts],
+    "long": lambda texts, _: [float(len(text)) for text in texts],
+    "mute": lambda texts, _: [float(text == "") for text in texts],
+    "flat": lambda texts, _: [5.0] * len(texts),
+    "fragile": lambda texts, _: "error: it fell over" if "" in texts else [1.0] * len(texts),
+    "moody": lambda texts, calls: [float(calls)] * len(texts),
+    "adjacent": lambda texts, _: [None] * len(texts),
+}
 
 
-def long(texts: list[str], _: int) -> list[float | None] | str:
-    return [float(len(text)) for text in texts]
-
-
-def mute(texts: list[str], _: int) -> list[float | None] | str:
-    return [float(text == "") for text in texts]
-
-
-def flat(texts: list[str], _: int) -> list[float | None] | str:
-    return [5.0] * len(texts)
-
-
-def fragile(texts: list[str], _: int) -> list[float | None] | str:
-    return "error: it fell over" if "" in texts else [1.0] * len(texts)
-
-
-def moody(texts: list[str], calls: int) -> list[float | None] | str:
-    return [float(calls)] * len(texts)
-
-
-def adjacent(texts: list[str], _: int) -> list[float | None] | str:
-    return [None] * len(texts)
-
-
-def audited(weights: dict[str, float] | None = None, **functions: Function) -> list[Payment]:
-    weights = weights or {}
+def audited(weights: dict[str, float] | None = None, **named: str) -> list[Payment]:
+    """What is paid by functions of these names, each of which is one of `FUNCTIONS`."""
+    weights, functions = weights or {}, {name: FUNCTIONS[one] for name, one in named.items()}
     own = {name: {"target": "mine:f", "weight": weights.get(name, 1.0)} for name in functions}
     settings = RewardSettings.model_validate({"functions": own})
     bare = cast(Sandbox, Bare(functions))
@@ -78,7 +62,7 @@ def audited(weights: dict[str, float] | None = None, **functions: Function) -> l
 
 
 def test_a_part_that_the_accuracy_does_not_make_up_for_is_found_with_the_sort_of_answer():
-    found = list(findings(audited(long=long), 0.02))
+    found = list(findings(audited(long="long"), 0.02))
     junk = next(one for one in found if "hack: huge junk" in one)
     assert junk.startswith(
         "reward.functions.long: in 10 of 10 pairs of one sort it paid 10000 for a wrong answer and 7"
@@ -88,12 +72,12 @@ def test_a_part_that_the_accuracy_does_not_make_up_for_is_found_with_the_sort_of
 
 @pytest.mark.parametrize(("weight", "sorts"), [(0.0001, 0), (-1.0, 1)])
 def test_the_weight_counts_with_its_sign(weight, sorts):
-    found = findings(audited({"long": weight}, long=long), 0.02)
+    found = findings(audited({"long": weight}, long="long"), 0.02)
     assert len([one for one in found if "empty" in one or "junk" in one]) == sorts
 
 
 def test_what_pays_more_for_nothing_than_for_the_right_answer_is_noted_and_no_finding():
-    payments = audited({"brief": 0.2}, brief=brief)
+    payments = audited({"brief": 0.2}, brief="brief")
     assert list(findings(payments, 0.02)) == []
     noted = list(remarks(payments))
     assert any(
@@ -103,23 +87,23 @@ def test_what_pays_more_for_nothing_than_for_the_right_answer_is_noted_and_no_fi
 
 
 def test_what_is_paid_for_everything_or_does_not_apply_is_neither_found_nor_noted():
-    payments = audited(flat=flat, adjacent=adjacent)
+    payments = audited(flat="flat", adjacent="adjacent")
     assert list(findings(payments, 0.02)) == [] and list(remarks(payments)) == []
 
 
 def test_parts_that_are_sound_alone_and_outbid_the_accuracy_together_are_found():
-    (found,) = findings(audited({"one": 0.9, "two": 0.9}, one=mute, two=mute, three=flat), 0.02)
+    (found,) = findings(audited({"one": 0.9, "two": 0.9}, one="mute", two="mute", three="flat"), 0.02)
     assert found.startswith("reward.functions: in 10 of 10 pairs of one sort it paid 6.8 for a wrong answer and 5 for")
 
 
 def test_a_call_that_fails_is_found_with_its_reason():
-    payments = audited(fragile=fragile)
+    payments = audited(fragile="fragile")
     (found,) = findings(payments, 0.02)
     assert "it failed (error: it fell over) (hack: empty)" in found
 
 
 def test_values_that_change_are_found():
-    payments = audited(moody=moody)
+    payments = audited(moody="moody")
     assert all("returned something else when called again" in one for one in findings(payments, 0.02))
     assert sum(one.unstable for one in payments if one.function != TOGETHER) == sum(one.pairs for one in payments)
 

@@ -128,14 +128,8 @@ def test_of_a_reference_of_unknown_form_nothing_is_concluded(answer):
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("-1,234.5", -1234.5),
-        ("3/4", 0.75),
-        (r"\frac{3}{4}", 0.75),
-        ("$5", 5),
-        ("$5$", 5),
-        ("1,23", None),
-        ("4/0", None),
-        ("٣", None),
+        *[("-1,234.5", -1234.5), ("3/4", 0.75), (r"\frac{3}{4}", 0.75), ("$5", 5), ("$5$", 5)],
+        *[("1,23", None), ("4/0", None), ("٣", None)],
     ],
 )
 def test_numbers_are_read_without_a_verifier(text, value):
@@ -153,10 +147,11 @@ def test_the_same_prompts_give_the_same_probes_in_any_order():
     made = probes("text")
     prompts = list(dict.fromkeys(probe.prompt for probe in made))
     verifier = build_verifier(cast(Any, section("text")))
-    again = {
-        (p.kind, p.prompt.id, p.text) for p in make_probes(verifier, prompts[::-1], "text") if p.advice and not p.quick
-    }
-    assert again == {(p.kind, p.prompt.id, p.text) for p in made if p.advice and not p.quick}
+    once, again = (
+        {(p.kind, p.prompt.id, p.text) for p in found if p.advice and not p.quick}
+        for found in (made, make_probes(verifier, prompts[::-1], "text"))
+    )
+    assert once == again
 
 
 @pytest.mark.parametrize("answers", CORPORA)
@@ -265,12 +260,8 @@ def test_there_are_enough_holes_and_most_of_them_were_held_back():
 def test_no_bomb_states_the_reference(answers, chosen, answer):
     verifier = build_verifier(cast(Any, sections(reward.Verifier)[chosen["kind"]].model_validate(chosen)))
     target = Target(Prompt("p", "?", answer, verifier.wrap(answer)), verifier, [], answers)
-    made = [
-        Probe(one.title, target.prompt, text, False)
-        for one in CLASSES
-        if one.must == "quick"
-        for text in one.texts(target)
-    ]
+    bombs = [one for one in CLASSES if one.must == "quick"]
+    made = [Probe(one.title, target.prompt, text, False) for one in bombs for text in one.texts(target)]
     assert [(probe.kind, probe.text[:40]) for probe in made if accepts(verifier, probe)] == []
 
 
@@ -300,9 +291,7 @@ def test_what_is_not_judged_in_time_twice_fails_the_audit_with_an_example_and_wh
     audit, found = bombed(Slow(3, 2))
     assert [(k.name, k.wrong.count, k.wrong.n) for k in audit.kinds if k.quick] == [("bomb: powers", 3, 40)]
     (said,) = (reason for reason in found["reasons"] if "bomb" in reason)
-    assert (
-        "accepted or not judged in time (bomb: powers): '#9^0' in answer to '?', where '5' is right; bound it" in said
-    )
+    assert "or not judged in time (bomb: powers): '#9^0' in answer to '?', where '5' is right; bound it" in said
     assert next(kind for kind in found["kinds"] if kind["kind"] == "bomb: powers")["must_be"] == "refused"
 
 

@@ -19,6 +19,7 @@ from components.rewards.base import Refused, Verifier
 from components.rewards.sandbox import Sandbox
 from components.rewards.symbolic import MathVerifier as Math
 from components.types import Prompt
+from tests.unit.classifiers import save_classifier
 from tests.unit.test_imports import loaded_by
 
 BUILT: dict[Section, Verifier] = {}
@@ -76,14 +77,11 @@ DIFFERENT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("reference", "answers"), EQUAL, ids=lambda v: v if isinstance(v, str) else "")
-def test_equivalent_expressions_are_right(reference, answers):
-    assert {answer: same(reference, answer) for answer in answers} == dict.fromkeys(answers, True)
-
-
-@pytest.mark.parametrize(("reference", "answers"), DIFFERENT, ids=lambda v: v if isinstance(v, str) else "")
-def test_other_expressions_are_wrong(reference, answers):
-    assert {answer: same(reference, answer) for answer in answers} == dict.fromkeys(answers, False)
+@pytest.mark.parametrize(
+    ("reference", "answers", "equal"), [*((*row, True) for row in EQUAL), *((*row, False) for row in DIFFERENT)]
+)
+def test_expressions_are_right_where_they_are_equivalent(reference, answers, equal):
+    assert {answer: same(reference, answer) for answer in answers} == dict.fromkeys(answers, equal)
 
 
 def test_per_cent_can_be_a_hundredth():
@@ -193,16 +191,10 @@ def test_every_usual_form_of_one_choice_is_read(answer):
 @pytest.mark.parametrize(
     "text",
     [
-        "The answer is B",
-        "Answer: B",
-        "So the answer is option B, I think.",
-        "So the answer is (B).",
-        "The correct option is B",
-        "The safest choice is B.",
-        "I think answer: B",
-        "It is \\boxed{B}",
+        "The answer is B", "Answer: B", "So the answer is option B, I think.", "So the answer is (B).",
+        "The correct option is B", "The safest choice is B.", "I think answer: B", "It is \\boxed{B}",
     ],
-)
+)  # fmt: skip
 def test_without_a_marker_a_box_or_a_sentence_states_it(text):
     assert chosen(f"Perhaps A? No.\n{text}")
 
@@ -265,15 +257,11 @@ def agrees(answer: str, reference: str = REFERENCE, **options: Any) -> bool:
 @pytest.mark.parametrize(
     "answer",
     [
-        REFERENCE,
-        '{"note":null,"new":true,"sizes":[1.0,2.50],"name":"Zo\\u00eb"}',
-        f"\n  {REFERENCE}\n",
-        f"Here it is:\n```json\n{REFERENCE}\n```\nDone.",
-        f"```\n{REFERENCE}\n```",
-        f"```JSON\n{REFERENCE}```",
+        REFERENCE, '{"note":null,"new":true,"sizes":[1.0,2.50],"name":"Zo\\u00eb"}', f"\n  {REFERENCE}\n",
+        f"Here it is:\n```json\n{REFERENCE}\n```\nDone.", f"```\n{REFERENCE}\n```", f"```JSON\n{REFERENCE}```",
         f"```json {REFERENCE}```",
     ],
-)
+)  # fmt: skip
 def test_the_same_value_is_right_however_it_is_written(answer):
     assert agrees(answer)
 
@@ -281,21 +269,12 @@ def test_the_same_value_is_right_however_it_is_written(answer):
 @pytest.mark.parametrize(
     "answer",
     [
-        "",
-        "{}",
-        "null",
-        REFERENCE[:-1],
-        REFERENCE + REFERENCE,
-        f"Here it is: {REFERENCE}",
-        REFERENCE.replace("1, 2.5", "2.5, 1"),
-        REFERENCE.replace("true", "1"),
-        REFERENCE.replace("[1,", "[true,"),
-        REFERENCE.replace("null", '"null"'),
-        REFERENCE.replace('"note"', '"name": "x", "note"'),
-        REFERENCE.replace("null", "NaN"),
-        REFERENCE.replace("null", "[" * 50 + "]" * 50),
+        "", "{}", "null", REFERENCE[:-1], REFERENCE + REFERENCE, f"Here it is: {REFERENCE}",
+        REFERENCE.replace("1, 2.5", "2.5, 1"), REFERENCE.replace("true", "1"), REFERENCE.replace("[1,", "[true,"),
+        REFERENCE.replace("null", '"null"'), REFERENCE.replace('"note"', '"name": "x", "note"'),
+        REFERENCE.replace("null", "NaN"), REFERENCE.replace("null", "[" * 50 + "]" * 50),
     ],
-)
+)  # fmt: skip
 def test_another_value_and_what_is_no_json_is_wrong(answer):
     assert not agrees(answer)
 
@@ -363,24 +342,8 @@ def test_a_reference_that_is_no_json_is_refused():
 
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory):
-    """A BERT that says yes where the claim's number is the reference's: untrained, so only the wiring is looked at."""
-    import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
-
-    torch.manual_seed(0)
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "The", "final", "reference", "answer", "is", "blue", "red"]
-    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    config = BertConfig(
-        vocab_size=len(words), max_position_embeddings=64, id2label={0: "wrong", 1: "right"}, label2id={}, **sizes
-    )
-    path = tmp_path_factory.mktemp("judge")
-    BertForSequenceClassification(config).save_pretrained(path)
-    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **special).save_pretrained(path)
-    return path
+    words = ["The", "final", "reference", "answer", "is", "blue", "red"]
+    return save_classifier(tmp_path_factory.mktemp("judge"), words, ("wrong", "right"), positions=64)
 
 
 def test_a_learned_judge_is_right_from_its_threshold_on_and_says_how_sure_it_is(judge):

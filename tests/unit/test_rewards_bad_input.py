@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -18,10 +16,9 @@ from components.evaluation.summary import compare
 from components.health.signals import step_signals
 from components.objectives.advantages import ADVANTAGES, rewards_of
 from components.rewards import Scorer
-from components.types import Completion, Group, Prompt, Score
+from components.types import Group, Score
+from tests.unit.sandboxes import HOSTILE, PROMPT, completion
 
-HOSTILE = (sys.executable, str(Path(__file__).with_name("hostile_worker.py")))
-PROMPT = Prompt(id="p", text="6*7=", answer="42", solution="6*7=42#42")
 SILENT = ("raise no", "die", "return nan", "part inf")
 MIXED = ("42", "raise no", "41", "die")
 
@@ -30,8 +27,7 @@ MIXED = ("42", "raise no", "41", "die")
 def groups() -> list[Group]:
     """One group in which nothing can be judged, one mixed, one sound."""
     items = [
-        (PROMPT, [Completion((1, 2), (-1.0, -1.0), "stop", text) for text in texts])
-        for texts in (SILENT, MIXED, ("42", "41", "41", "41"))
+        (PROMPT, [completion(text, tokens=2) for text in texts]) for texts in (SILENT, MIXED, ("42", "41", "41", "41"))
     ]
     with Scorer(RewardSettings(sandbox=SandboxSettings(timeout=2)), command=HOSTILE) as scorer:
         scores = scorer.score_groups(items)

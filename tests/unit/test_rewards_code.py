@@ -154,21 +154,10 @@ def test_an_equality_with_a_literal_keeps_the_literal_out_of_the_child():
 @pytest.mark.parametrize(
     "value",
     [
-        "None",
-        "True",
-        "-1",
-        "1.5",
-        "float('inf')",
-        "'é\\n'",
-        "b'x'",
-        "2j",
-        "{1, 2}",
-        "frozenset({1})",
-        "[]",
-        "(1,)",
-        "{'a': [1]}",
+        "None", "True", "-1", "1.5", "float('inf')", "'é\\n'", "b'x'", "2j", "{1, 2}", "frozenset({1})", "[]",
+        "(1,)", "{'a': [1]}",
     ],
-)
+)  # fmt: skip
 def test_values_of_every_plain_type_come_back(sandbox, value):
     literal = {"float('inf')": "1e999", "frozenset({1})": "{1}"}.get(value, value)
     assert score(sandbox, f"def f(): return {value}", f"assert f() == {literal}") == 1.0

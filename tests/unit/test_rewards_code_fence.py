@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -225,32 +225,25 @@ def test_no_temporary_folder_is_an_error_and_not_a_wrong_answer(monkeypatch):
         verifier.prepare()
 
 
-def test_a_child_that_could_not_be_confined_makes_its_item_unscorable_with_the_reason(monkeypatch):
-    def refuse() -> None:
-        raise RuntimeError("no filter today")
+def _fail(error: Exception) -> Callable[..., None]:
+    def fail(*_: object) -> None:
+        raise error
 
-    monkeypatch.setattr(child, "install_compute_only_filter", refuse)
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("place", "replacement", "reason"),
+    [
+        ("install_compute_only_filter", _fail(RuntimeError("no filter today")), "RuntimeError: no filter today"),
+        ("resource.setrlimit", _fail(ValueError("not allowed")), "ValueError: not allowed"),
+        ("_confine", lambda _: os._exit(0), "its process was not confined"),
+    ],
+)
+def test_a_child_that_could_not_be_confined_makes_its_item_unscorable(monkeypatch, place, replacement, reason):
+    monkeypatch.setattr(f"components.rewards.code.child.{place}", replacement)
     reply = _answer(build_verifier(CodeVerifier(kind="code")))
-    assert reply == {
-        "unscorable": "error: RuntimeError: the code was not run: RuntimeError: no filter today"
-    }  # fmt: skip
-
-
-def test_a_limit_that_cannot_be_set_makes_the_item_unscorable(monkeypatch):
-    def refuse(*_: object) -> None:
-        raise ValueError("not allowed to raise maximum limit")
-
-    monkeypatch.setattr(child.resource, "setrlimit", refuse)
-    reply = _answer(build_verifier(CodeVerifier(kind="code")))
-    assert reply["unscorable"].endswith("not run: ValueError: not allowed to raise maximum limit")
-
-
-def test_a_child_that_ends_before_it_is_confined_makes_its_item_unscorable(monkeypatch):
-    monkeypatch.setattr(child, "_confine", lambda limits: os._exit(0))
-    reply = _answer(build_verifier(CodeVerifier(kind="code")))
-    assert reply == {
-        "unscorable": "error: RuntimeError: the code was not run: its process was not confined"
-    }  # fmt: skip
+    assert reply == {"unscorable": f"error: RuntimeError: the code was not run: {reason}"}
 
 
 def _answer(verifier: object) -> dict[str, str]:

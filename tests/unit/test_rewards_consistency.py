@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -31,9 +30,10 @@ from components.rewards.consistency.reading import Case, Equation, equations, ev
 from components.rewards.pair_classifier import find_label
 from components.rewards.scorer import MISSING, with_part
 from components.tasks import TASKS
-from components.types import Completion, Prompt, Score
+from components.types import Prompt, Score
+from tests.unit.classifiers import save_classifier
+from tests.unit.sandboxes import HOSTILE, completion
 
-HOSTILE = (sys.executable, str(Path(__file__).with_name("hostile_worker.py")))
 SETTINGS = EmbeddedConsistency()
 
 
@@ -73,19 +73,11 @@ def test_equations_are_read_where_an_operation_stands_before_the_sign(text, foun
 @pytest.mark.parametrize(
     ("expression", "value"),
     [
-        ("7+8+0", 15),
-        ("12-8-0", 4),
-        ("7*6+4", 46),
-        ("2+3*4", 14),
-        ("1,200 * 2", 2400),
-        ("48/2", 24),
-        ("1/3", Fraction(1, 3)),
-        ("0.5*3", Fraction(3, 2)),
-        ("1/0", None),
-        ("1..5+2", None),
+        ("7+8+0", 15), ("12-8-0", 4), ("7*6+4", 46), ("2+3*4", 14), ("1,200 * 2", 2400), ("48/2", 24),
+        ("1/3", Fraction(1, 3)), ("0.5*3", Fraction(3, 2)), ("1/0", None), ("1..5+2", None),
         ("9" * 40 + "+1", None),
     ],
-)
+)  # fmt: skip
 def test_expressions_are_evaluated_exactly(expression, value):
     assert evaluate(expression) == value
 
@@ -237,10 +229,6 @@ def test_a_missing_file_is_refused(tmp_path):
 # In the reward
 
 
-def completion(text: str) -> Completion:
-    return Completion((1, 2), (0.0, 0.0), "stop", text)
-
-
 def test_consistency_is_a_part_of_its_own_from_a_fenced_process(tmp_path, trained):
     path = tmp_path / "consistency.json"
     write_json(path, weights_file(trained[0]))
@@ -292,34 +280,10 @@ def test_a_failing_classifier_costs_the_part_and_not_the_accuracy(tmp_path, trai
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A BERT with random weights whose vocabulary is words and digits; it reads 24 tokens."""
-    import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
-
-    path = tmp_path_factory.mktemp("crm")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "The", "final", "answer", "is", *"0123456789=+;"]
-    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Digits(individual_digits=True)]
-    )
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    config = BertConfig(
-        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
-        max_position_embeddings=24, id2label={0: "contradiction", 1: "entailment"}, initializer_range=0.8,
-        label2id={"contradiction": 0, "entailment": 1},
-    )  # fmt: skip
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        BertForSequenceClassification(config).save_pretrained(path)
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]",
-        model_max_length=24,
-    ).save_pretrained(path)  # fmt: skip
-    yield path
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    words = ["The", "final", "answer", "is", *"0123456789=+;"]
+    labels = ("contradiction", "entailment")
+    return save_classifier(tmp_path_factory.mktemp("crm"), words, labels, positions=24, initializer_range=0.8)
 
 
 @pytest.fixture(scope="module")
@@ -365,8 +329,7 @@ def test_the_consistent_class_is_found_by_its_name(names, wanted, number):
 
 
 @pytest.mark.parametrize(
-    ("names", "wanted"),
-    [({0: "LABEL_0", 1: "LABEL_1"}, None), ({0: "no", 1: "yes"}, "Yes"), ({0: "entailment"}, None)],
+    ("names", "wanted"), [({0: "LABEL_0", 1: "LABEL_1"}, None), ({0: "no", 1: "yes"}, "Yes"), ({0: "entailment"}, None)]
 )
 def test_a_class_that_cannot_be_told_is_an_error_that_names_them(names, wanted):
     with pytest.raises(ValueError, match=r"which of the classes .*Name it in reward.consistency.label"):

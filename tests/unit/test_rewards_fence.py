@@ -30,21 +30,15 @@ from components.rewards.seccomp import (
     network_filter,
 )
 from components.rewards.syscalls import ALLOWED_FOR_CODE, CHECKED, REFUSED_WITH_THE_NETWORK
-from components.types import Prompt, Score
+from components.types import Score
+from tests.unit.sandboxes import HOSTILE, RIGHT, WRONG, judge
 
-HOSTILE = (sys.executable, str(Path(__file__).with_name("hostile_worker.py")))
-PROMPT = Prompt(id="p", text="6*7=", answer="42", solution="6*7=42#42")
-RIGHT, WRONG = Score(1.0), Score(0.0)
 CPU = "cpu: no verdict within the processor time of one item"
 
 
 def fenced(**limits: float | int | str) -> Sandbox:
     chosen = {"timeout": 20, "cpu_seconds": 0.3, "memory_mb": 512, "workers": 2, **limits}
     return Sandbox(ExactVerifier(), SandboxSettings.model_validate(chosen), HOSTILE)
-
-
-def judge(sandbox: Sandbox, *texts: str) -> list[Score]:
-    return sandbox.judge([(PROMPT, text) for text in texts])
 
 
 @pytest.mark.parametrize("action", ["burn", "burn-in-c", "burn-in-thread"])

@@ -23,7 +23,8 @@ from components.objectives.advantages.rewards import rewards_of
 from components.rewards import Scorer, build_verifier
 from components.rewards.functions import load
 from components.rewards.sandbox import Sandbox
-from components.types import Completion, Group, Prompt, Score
+from components.types import Group, Prompt, Score
+from tests.unit.sandboxes import completion
 
 MODULE = '''
 import socket, time
@@ -113,14 +114,10 @@ def functions(*names: str, **settings: Any) -> dict[str, Any]:
     return {name: {"target": f"mine:{name}", **settings} for name in names}
 
 
-def completion(text: str) -> Completion:
-    return Completion((1,) * len(text), (0.0,) * len(text), "stop", text)
-
-
 def scored(chosen: dict[str, Any], *groups: Sequence[str], **reward: Any) -> list[tuple[Score, ...]]:
     settings = RewardSettings.model_validate({"verifier": RIGHT, "functions": chosen, "sandbox": LIMITS, **reward})
     with Scorer(settings) as scorer:
-        return scorer.score_groups([(PROMPT, [completion(text) for text in texts]) for texts in groups])
+        return scorer.score_groups([(PROMPT, [completion(text, len(text)) for text in texts]) for texts in groups])
 
 
 def test_a_function_gets_the_columns_that_it_names_and_is_a_part_of_the_reward_by_its_weight(folder):
@@ -210,7 +207,7 @@ def test_parts_are_normalised_each_by_itself_whatever_their_scale(folder):
     """GDPO: many tokens weigh no more than a right answer, and the sign of a weight stays."""
     texts = ["#42", "a long detour, then #42", "#4"]
     scores = tuple(Score(float(text.endswith("#42")), {"tokens": -float(len(text))}) for text in texts)
-    group = Group(PROMPT, (), tuple(map(completion, texts)), scores)
+    group = Group(PROMPT, (), tuple(completion(text, len(text)) for text in texts), scores)
     found = decoupled(rewards_of([group]), GdpoAdvantage(kind="gdpo"))[0].tolist()
     right, long, wrong = found
     assert right > long and right > wrong and abs(sum(found)) < 1e-6

@@ -130,24 +130,16 @@ def test_math_refuses_a_reference_that_is_not_one_answer(reference):
 
 
 @pytest.mark.parametrize(
-    ("text", "accuracy"),
+    ("texts", "accuracy"),
     [
-        ("48 and 24 make 42 in all.", 1.0),
-        ("so it is 6 * 7 = 42 dollars", 1.0),
-        ("#### 42 km", 1.0),
-        (r"Therefore $x = \textbf{42}$.", 1.0),
-        ("It is 42.\n\nThank you!", 1.0),
-        ("it is not 42", 0.0),
-        ("which is half of 42", 0.0),
-        ("so x <= 42", 0.0),
-        ("that makes 42 dozen", 0.0),
-        ("so x^2+42", 0.0),
-        ("42, or rather 43", 0.0),
-        ("nothing", 0.0),
+        (["48 and 24 make 42 in all.", "so it is 6 * 7 = 42 dollars", "#### 42 km", "It is 42.\n\nThank you!"], 1.0),
+        ([r"Therefore $x = \textbf{42}$."], 1.0),
+        (["it is not 42", "which is half of 42", "so x <= 42", "that makes 42 dozen", "so x^2+42", "nothing"], 0.0),
+        (["42, or rather 43"], 0.0),
     ],
 )
-def test_without_a_marker_numeric_reads_the_last_number_with_what_stands_around_it(text, accuracy):
-    assert verdict(NumericVerifier(None, 1e-6), "42", text) == accuracy
+def test_without_a_marker_numeric_reads_the_last_number_with_what_stands_around_it(texts, accuracy):
+    assert {text: verdict(NumericVerifier(None, 1e-6), "42", text) for text in texts} == dict.fromkeys(texts, accuracy)
 
 
 SAME = {
@@ -216,16 +208,10 @@ def test_no_formula_raises_anything_but_a_refusal(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "∅ 0",
-        r"\emptyset 0",
-        r"\{\} 3",
-        r"\frac1e5",
-        r"\binom 1e5 2",
-        "1e4000*10^4000",
-        r"\binom{5}{\pi}",
+        "∅ 0", r"\emptyset 0", r"\{\} 3", r"\frac1e5", r"\binom 1e5 2", "1e4000*10^4000", r"\binom{5}{\pi}",
         r"\binom{5/2}{2}",
     ],
-)
+)  # fmt: skip
 def test_what_is_no_answer_is_wrong_and_not_unscorable(text):
     assert both("42", text) == (0.0, 0.0)
     even_answer(text)

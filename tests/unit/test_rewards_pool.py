@@ -24,20 +24,19 @@ def pool(code: str, timeout: float) -> Pool:
     return Pool([sys.executable, "-c", code], b"{}\n", 1, timeout)
 
 
-def test_a_worker_that_writes_and_never_ends_its_line_is_late_all_the_same():
+@pytest.mark.parametrize(
+    ("writes", "timeout", "reason", "seconds"),
+    [
+        (TRICKLE, 1, "timeout: no verdict within 1 s", 10),
+        (FLOOD, 60, "crash: the verifier's process wrote what is no verdict", 30),
+    ],
+)
+def test_a_line_that_never_ends_is_late_or_too_long_and_is_not_collected(writes, timeout, reason, seconds):
     began = time.monotonic()
-    trickling = pool(BEGIN + READY + TRICKLE, timeout=1)
-    assert trickling.ask([b"{}\n"]) == [{"unscorable": "timeout: no verdict within 1 s"}]
-    assert time.monotonic() - began < 10
-    trickling.close()
-
-
-def test_a_line_without_end_is_no_verdict_and_is_not_collected():
-    began = time.monotonic()
-    flooding = pool(BEGIN + READY + FLOOD, timeout=60)
-    assert flooding.ask([b"{}\n"]) == [{"unscorable": "crash: the verifier's process wrote what is no verdict"}]
-    assert time.monotonic() - began < 30
-    flooding.close()
+    endless = pool(BEGIN + READY + writes, timeout)
+    assert endless.ask([b"{}\n"]) == [{"unscorable": reason}]
+    assert time.monotonic() - began < seconds
+    endless.close()
 
 
 def test_a_line_without_end_before_the_start_is_a_failure_to_start():

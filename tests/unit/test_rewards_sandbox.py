@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,25 +16,14 @@ from components.errors import EvenkeelError
 from components.processes.living import lives
 from components.rewards import Scorer
 from components.rewards.sandbox import Sandbox
-from components.types import Completion, Prompt, Score
-
-HOSTILE = (sys.executable, str(Path(__file__).with_name("hostile_worker.py")))
-PROMPT = Prompt(id="p", text="6*7=", answer="42", solution="6*7=42#42")
-RIGHT, WRONG = Score(1.0), Score(0.0)
+from components.types import Prompt, Score
+from tests.unit.sandboxes import HOSTILE, PROMPT, RIGHT, WRONG, completion, judge
 
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     with Sandbox(ExactVerifier(), SandboxSettings(timeout=1, memory_mb=512), HOSTILE) as sandbox:
         yield sandbox
-
-
-def judge(sandbox: Sandbox, *texts: str) -> list[Score]:
-    return sandbox.judge([(PROMPT, text) for text in texts])
-
-
-def completion(text: str, tokens: int = 3) -> Completion:
-    return Completion((1,) * tokens, (0.0,) * tokens, "stop", text)
 
 
 @pytest.mark.parametrize(

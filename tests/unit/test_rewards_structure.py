@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from functools import cache
 
 import pytest
@@ -194,23 +195,13 @@ def test_a_reference_that_is_no_skeleton_raises():
 
 def tree(text: str) -> Node:
     """``f(d(a,c(b)),e)``."""
-    label, stack = "", [[]]  # type: tuple[str, list[list[Node]]]
-    labels = []
-    for character in f"{text},":
-        if character == "(":
-            labels.append(label)
-            stack.append([])
-            label = ""
-        elif character in ",)":
-            if label:
-                stack[-1].append(Node(label))
-            label = ""
-            if character == ")":
-                children = stack.pop()
-                stack[-1].append(Node(labels.pop(), tuple(children)))
-        else:
-            label += character
-    return stack[0][0]
+
+    def node(found: ast.expr) -> Node:
+        if isinstance(found, ast.Call):
+            return Node(ast.unparse(found.func), tuple(map(node, found.args)))
+        return Node(ast.unparse(found))
+
+    return node(ast.parse(text, mode="eval").body)
 
 
 @pytest.mark.parametrize(

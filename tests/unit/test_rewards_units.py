@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from components.rewards.numeric import NumericVerifier, numbers
+from components.rewards.numeric import NumericVerifier
 from components.rewards.units import UNITS, unit_after
 from components.types import Prompt
 
@@ -16,61 +16,36 @@ def verdict(reference: str, answer: str, **options: str) -> bool:
     return verifier.accuracy(Prompt("p", "?", reference, ""), f"#### {answer}") == 1.0
 
 
+SAME = [
+    ("12 km", "12 km"), ("12 km", "12 kilometers."), ("12 km", r"12\,\text{km}"), ("12", "12 apples"),
+    ("12", "12 in all"), ("60 mph", "60 miles per hour"), ("60 mph", "60 miles/hour"),
+    ("5 m/s", "5 meters per second"), ("5 m/s^2", "5 m/s^{2}"), ("9 dollars per hour", "$9 an hour"),
+    ("5 cm^2", "5 cm^{2}"), ("5 dollars", "$5"), ("$5", "5 dollars"), ("$5 million", "5,000,000 dollars"),
+    ("20 m^2", "20 square meters"), ("20 m^3", "20 cubic metres"), ("20 m^2", "20 meters squared"),
+    ("20 m^2", r"$20\,\text{m}^2$"), ("20", "$20$"),
+]  # fmt: skip
+CONVERTED = [
+    ("12 km", "12,000 m"), ("12 in", "1 foot"), ("90 minutes", "1.5 hours"), ("1.5 hours", "90 min"),
+    ("2 m^2", "20000 cm²"), ("1 L", "1000 mL"), ("1 L", "1000 cm^3"), ("36 km/h", "10 m/s"),
+    ("3 dollars", "300 cents"), ("1 mile", "1.609344 km"), ("5 MW", "5000 kW"),
+]  # fmt: skip
+STRIPPED = [
+    ("12 km", "12 m"), ("12 km", "12"), ("12 km", "12 kg"), ("12", "12 km"), ("2 m^2", "2 m"),
+    ("60 miles", "60 miles per hour"), ("5 m", "5 m per second"), ("5 m/s", "5 m/s^2"), ("5 m/s^2", "5 m/s^3"),
+    ("9 dollars", "$9 per hour"), ("5 cm", "5 cm^{2}"), ("5 cm", "5 cm^4"), ("5 MW", "5 mw"), ("$5", "5 euros"),
+    ("20 m", "20 square meters"), ("20 m", r"20\text{ m}^2"),
+]  # fmt: skip
+OTHER = [("12 km", "12 km 5 minutes later")]
+
+
 @pytest.mark.parametrize(
-    ("reference", "answer", "strip", "require", "convert"),
-    [
-        ("12 km", "12 km", True, True, True),
-        ("12 km", "12 kilometers.", True, True, True),
-        ("12 km", r"12\,\text{km}", True, True, True),
-        ("12 km", "12,000 m", False, False, True),
-        ("12 km", "12 m", True, False, False),
-        ("12 km", "12", True, False, False),
-        ("12 km", "12 kg", True, False, False),
-        ("12", "12 km", True, False, False),
-        ("12", "12 apples", True, True, True),
-        ("12", "12 in all", True, True, True),
-        ("12 in", "1 foot", False, False, True),
-        ("90 minutes", "1.5 hours", False, False, True),
-        ("1.5 hours", "90 min", False, False, True),
-        ("2 m^2", "20000 cm²", False, False, True),
-        ("2 m^2", "2 m", True, False, False),
-        ("1 L", "1000 mL", False, False, True),
-        ("1 L", "1000 cm^3", False, False, True),
-        ("36 km/h", "10 m/s", False, False, True),
-        ("3 dollars", "300 cents", False, False, True),
-        ("1 mile", "1.609344 km", False, False, True),
-        ("60 miles", "60 miles per hour", True, False, False),
-        ("60 mph", "60 miles per hour", True, True, True),
-        ("60 mph", "60 miles/hour", True, True, True),
-        ("5 m", "5 m per second", True, False, False),
-        ("5 m/s", "5 meters per second", True, True, True),
-        ("5 m/s", "5 m/s^2", True, False, False),
-        ("5 m/s^2", "5 m/s^{2}", True, True, True),
-        ("5 m/s^2", "5 m/s^3", True, False, False),
-        ("9 dollars per hour", "$9 an hour", True, True, True),
-        ("9 dollars", "$9 per hour", True, False, False),
-        ("5 cm", "5 cm^{2}", True, False, False),
-        ("5 cm", "5 cm^4", True, False, False),
-        ("5 cm^2", "5 cm^{2}", True, True, True),
-        ("5 MW", "5 mw", True, False, False),
-        ("5 MW", "5000 kW", False, False, True),
-        ("5 dollars", "$5", True, True, True),
-        ("$5", "5 dollars", True, True, True),
-        ("$5", "5 euros", True, False, False),
-        ("$5 million", "5,000,000 dollars", True, True, True),
-        ("20 m^2", "20 square meters", True, True, True),
-        ("20 m^3", "20 cubic metres", True, True, True),
-        ("20 m^2", "20 meters squared", True, True, True),
-        ("20 m", "20 square meters", True, False, False),
-        ("20 m^2", r"$20\,\text{m}^2$", True, True, True),
-        ("20 m", r"20\text{ m}^2", True, False, False),
-        ("20", "$20$", True, True, True),
-        ("12 km", "12 km 5 minutes later", False, False, False),
-    ],
+    ("cases", "right"),
+    [(SAME, {"strip", "require", "convert"}), (CONVERTED, {"convert"}), (STRIPPED, {"strip"}), (OTHER, set())],
+    ids=["same", "converted", "stripped", "other"],
 )
-def test_units_are_ignored_required_or_converted(reference, answer, strip, require, convert):
-    found = {units: verdict(reference, answer, units=units) for units in ("strip", "require", "convert")}
-    assert found == {"strip": strip, "require": require, "convert": convert}
+def test_units_are_ignored_required_or_converted(cases, right):
+    for units in ("strip", "require", "convert"):
+        assert {case: verdict(*case, units=units) for case in cases} == dict.fromkeys(cases, units in right)
 
 
 @pytest.mark.parametrize(
@@ -105,11 +80,10 @@ def test_factors_are_exact_and_a_name_has_one_meaning():
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["４２", "٤٢", "𝟒𝟐", "4２", "４2", "4\u200b2", "\u202e42", "42\u200f", "4\x002", "1.5\u2060", "42\ufeff"],
+    "text", ["４２", "٤٢", "𝟒𝟐", "4２", "４2", "4\u200b2", "\u202e42", "42\u200f", "4\x002", "42\ufeff"]
 )
 def test_look_alikes_and_invisible_characters_make_no_number(text):
-    assert numbers(text) == []
+    assert not verdict("42", text)
 
 
 def test_a_number_too_long_to_be_read_equals_nothing_and_hides_none_after_it():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.rewards.numeric import numbers
+from components.rewards.grammar.scan import one_value
 from components.tasks import FORMATS
 from components.tasks.grade_school import read
 
@@ -45,15 +45,15 @@ def test_answer_and_solution(published, answer, solution):
 
 
 @given(st.text(alphabet="01.,-+$%/e *)x\u2212\u200b\u0662\n", max_size=12) | st.text(max_size=12))
-def test_an_answer_is_the_only_number_that_the_numeric_verifier_reads(last):
+def test_the_numeric_verifier_reads_no_other_number_than_the_answer(last):
     answer, solution = read(f"so\n#### {last}")
     if answer:
-        assert numbers(answer) == numbers(solution.rpartition("####")[2])
+        assert one_value(solution.rpartition("####")[2]) in (one_value(answer), None)
 
 
 @given(st.integers(-(10**9), 10**9), st.sampled_from(["{}", "{:,}", "{}.", "**{}**", "{} dollars", "{}%", "{}.50"]))
 def test_a_whole_number_is_read_however_it_is_written(value, form):
-    assert numbers(read(f"#### {form.format(value)}")[0]) == numbers(form.format(value))
+    assert one_value(read(f"#### {form.format(value)}")[0]) == one_value(form.format(value)) is not None
 
 
 def test_it_is_reached_by_name():

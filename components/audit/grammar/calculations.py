@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from fractions import Fraction
+from contextlib import suppress
 from functools import reduce
 from operator import add, mul, sub
 
@@ -57,19 +57,13 @@ def missed(target: Target) -> Iterator[str]:
     for old, new in ("+-", "-+", "*+", "+*", "/*", "-*"):
         for at in (at for at, sign in enumerate(answer) if sign == old):
             text = f"{answer[:at]}{new}{answer[at + 1 :]}"
-            if _evaluated(text) not in (None, wanted):
-                yield from (text, f"{text} = {wanted}")
+            with suppress(ValueError):
+                if evaluate(text) != wanted:
+                    yield from (text, f"{text} = {wanted}")
     for sign, operation in (("+", add), ("-", sub), ("*", mul)):
         text = sign.join(map(str, numbers))
         if reduce(operation, numbers) != wanted:
             yield from (text, f"{text} = {wanted}")
-
-
-def _evaluated(expression: str) -> Fraction | None:
-    try:
-        return Fraction(evaluate(expression))
-    except (ValueError, ZeroDivisionError):
-        return None
 
 
 def programmed(target: Target) -> Iterator[str]:

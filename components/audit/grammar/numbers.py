@@ -137,10 +137,7 @@ def written(value: Fraction | int) -> str:
 
 CLASSES = (
     refused(
-        KINDS,
-        "numbers side by side",
-        juxtaposed,
-        "read one number; several with nothing between them are no answer",
+        KINDS, "numbers side by side", juxtaposed, "read one number; several with nothing between them are no answer"
     ),
     refused(
         KINDS,

@@ -41,10 +41,7 @@ def read_tests(reference: str) -> Tests:
 
 def _test(condition: ast.expr) -> Test:
     if isinstance(condition, ast.Compare) and len(condition.ops) == 1 and isinstance(condition.ops[0], ast.Eq):
-        for asked, known in (
-            (condition.left, condition.comparators[0]),
-            (condition.comparators[0], condition.left),
-        ):
+        for asked, known in ((condition.left, condition.comparators[0]), (condition.comparators[0], condition.left)):
             try:
                 return Test(ast.unparse(asked), ast.literal_eval(known))
             except ValueError:

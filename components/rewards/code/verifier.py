@@ -6,7 +6,7 @@ import ast
 import secrets
 from typing import Any
 
-from components.rewards.base import Judgement, Refused, Verifier
+from components.rewards.base import Judgement, JudgingVerifier, Refused
 from components.rewards.code.blocks import code_block
 from components.rewards.code.child import Limits
 from components.rewards.code.hacks import exploits
@@ -18,7 +18,7 @@ VALUE_CHARS = 100_000
 """A longer value equals nothing."""
 
 
-class CodeVerifier(Verifier):
+class CodeVerifier(JudgingVerifier):
     """The accuracy is 1 where every test holds; with ``score`` share it is the share of those that do.
 
     The code is the last fenced block that says it is Python, or else the last that does not say what it is; of what
@@ -35,9 +35,6 @@ class CodeVerifier(Verifier):
 
     def prepare(self) -> None:
         self._template = Template(self._limits)
-
-    def accuracy(self, prompt: Prompt, text: str) -> float:
-        return self.judge(prompt, text).accuracy
 
     def judge(self, prompt: Prompt, text: str) -> Judgement:
         """Raises Refused when the reference holds no tests: nothing could be right then."""

@@ -102,14 +102,11 @@ class Commands(Cursor, ABC):
             degree = scalar(self.sum())
             self.expect("sign", "]")
         digits = self.next("number") and len(self.here.text) > 1
-        if digits and not self.here.spaced and self._tokens[self._at - 1].text == "sqrt" and self._dense():
+        before = self._tokens[self._at - 1]  # of the command of LaTeX, which takes one digit
+        if digits and not self.here.spaced and (before.kind, before.text) == ("name", "sqrt"):
             raise NotRead("the root of one digit, or of all of them")
         inside = scalar(self.argument(whole=True))
         return Node("call", ("root", (inside, degree)))
-
-    def _dense(self) -> bool:
-        """The root is the command of LaTeX, which takes one digit, with more of them right behind."""
-        return self._tokens[self._at - 1].kind == "name"
 
     def _function(self, name: str) -> Node:
         base: tuple[Node, ...] = ()

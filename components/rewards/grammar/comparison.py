@@ -150,8 +150,7 @@ def _unordered(one: Sequence[Node], two: Sequence[Node], decimals: int | None) -
 
 
 def _same_scalar(one: Node, two: Node, decimals: int | None) -> bool:
-    letters = symbols(one) | symbols(two)
-    if not letters:
+    if not symbols(one) | symbols(two):
         return _same_value(one, two, decimals)
     return all(close(*pair) for pair in pairs(one, two))
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from components.rewards.grammar.commands import FRACTIONS, GREEK, Commands, product
 from components.rewards.grammar.nodes import MAX_DEPTH, SCALARS, Node, NotRead, number, scalar
-from components.rewards.grammar.numerals import base_numeral, written
-from components.rewards.grammar.tokens import FUNCTIONS, NAMED_BY_LETTERS, Token
+from components.rewards.grammar.tokens import FUNCTIONS, NAMED_BY_LETTERS, Token, base_numeral, written
 
 MAX_SIGNS_BEHIND = 4
 CURRENCIES = ("$", "€", "£", "¥", "₹")
@@ -33,11 +32,9 @@ class Expressions(Commands):
     def _signed(self) -> Node:
         sign = self.take().text if self.next("sign", "+", "-", "±") else ""
         term = self._term()
-        if not sign or sign == "+":
-            return term
         if sign == "±":
             return Node("either", (number(0), scalar(term)))
-        return Node("neg", (scalar(term),))
+        return Node("neg", (scalar(term),)) if sign == "-" else term
 
     def _term(self) -> Node:
         factors = [self._power()]
@@ -81,8 +78,7 @@ class Expressions(Commands):
         exponent = scalar(self.argument(whole=True) if self.next("sign", "{") else self._power())
         self._depth -= 1
         exponent = Node("neg", (exponent,)) if sign == "-" else exponent
-        power = Node("pow", (scalar(base), exponent))
-        return self._after(power)
+        return self._after(Node("pow", (scalar(base), exponent)))
 
     def _postfix(self) -> Node:
         return self._after(self._primary())
@@ -123,7 +119,8 @@ class Expressions(Commands):
         """A number; a whole one before a proper fraction of whole ones is a mixed fraction."""
         value = written(token.text)
         if self.next("name", *FRACTIONS) and self._tokens[self._at + 1].kind in ("number", "sign"):
-            return self._with_fraction(value, self._fraction_ahead())
+            self.take()
+            return self._with_fraction(value, self._fraction())
         rest = self._tokens[self._at : self._at + 3]
         plain = len(rest) == 3 and rest[0].kind == rest[2].kind == "number" and rest[1].text == "/" and rest[0].spaced
         if plain:
@@ -140,10 +137,6 @@ class Expressions(Commands):
             self.take()
             parts.append(written(self.take().text))
         return first if len(parts) == 1 else Node("clock", tuple(parts))
-
-    def _fraction_ahead(self) -> Node:
-        self.take()
-        return self._fraction()
 
     def _with_fraction(self, whole: Node, fraction: Node) -> Node:
         above, below = fraction.args

@@ -9,9 +9,8 @@ from functools import lru_cache
 
 from components.rewards.base import Refused
 from components.rewards.grammar.nodes import Answer, Node, NotRead
-from components.rewards.grammar.numerals import written
 from components.rewards.grammar.reader import read
-from components.rewards.grammar.tokens import READINGS
+from components.rewards.grammar.tokens import READINGS, written
 from components.rewards.units import known_unit
 
 Same = Callable[[Answer, Answer], bool]

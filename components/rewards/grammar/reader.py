@@ -133,10 +133,9 @@ class _Reader(Expressions):
         if node.kind in SCALARS and one_number(node) is not None and (factor := self._scale()) != 1:
             node = number(Fraction(one_number(node) or 0) * factor)
         percent = node.kind == "percent" or self._percent()
-        if node.kind in ("percent", "degree"):
-            degrees, node = node.kind == "degree", node.args[0]
-        else:
-            degrees = False
+        degrees = node.kind == "degree"
+        if degrees or node.kind == "percent":
+            node = node.args[0]
         if (base := self._base()) is not None and node.kind == "number":
             return found._replace(node=Node("base", (str(node.args[0]), base)))
         start = self.here
@@ -151,10 +150,8 @@ class _Reader(Expressions):
             return Fraction(1000)
         word = self.here.text.casefold() if self.next("word") else ""
         scale = SCALES.get(word) or SCALES.get(word.removesuffix("s"))
-        if scale is None:
-            return Fraction(1)
-        self.take()
-        return Fraction(scale)
+        self._at += scale is not None
+        return Fraction(scale or 1)
 
     def _percent(self) -> bool:
         if self.next("word", "per") and self._tokens[self._at + 1].text == "cent":

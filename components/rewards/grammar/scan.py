@@ -1,34 +1,16 @@
-"""The numbers of a running text, and the statement with which it ends."""
+"""The number that a text is, and the statement with which a running text ends."""
 
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from fractions import Fraction
 
-from components.rewards.answers import HIDDEN, thought_out, unboxed
+from components.rewards.answers import thought_out, unboxed
 from components.rewards.grammar.dress import undressed
 from components.rewards.grammar.nodes import NotRead, one_number
 from components.rewards.grammar.reader import read
 from components.rewards.grammar.tokens import Token, lex
 
-DIGITS = 4000
-"""A longer number is not read."""
-# A number ends where neither a digit of any script nor an invisible character follows: what a person reads there is
-# another number, or might be.
-_ALONE = rf"[\d{HIDDEN}]"
-_UNSIGNED = (
-    r"(?>[0-9]{1,3}(?:,[0-9]{3})+(?!\d)(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
-    r"(?:[eE][-+]?[0-9]{1,3}(?!\d)|(?![eE][-+]?[0-9]{1,3}(?!\d)))"  # with an exponent wherever there is one
-    rf"(?!{_ALONE})"
-)
-_MINUS = "\\-\u2010-\u2015\u2212\ufe63\uff0d"
-_NUMBER = re.compile(
-    rf"(?P<sign>(?<![\w.)])[{_MINUS}+])?\s?(?P<money>\\?[$€£])?\s?(?P<inner>(?<=[$€£])[{_MINUS}+])?"
-    rf"(?<!{_ALONE})(?P<value>{_UNSIGNED})(?:\s?/\s?(?P<divisor>{_UNSIGNED}))?"
-)
-SHORT = 80
-"""Characters of a text that may be one number."""
 WORDS = 2
 """Words before the last number that may change what it says."""
 TAIL = 400
@@ -38,35 +20,12 @@ _OF_FORMULA = frozenset("+-*/^_=≈<>!±°%|()[]{}$€£¥₹~'") | {r"\{", r"\}
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\d\s])|\n")
 
 
-def numbers(text: str) -> list[Fraction]:
-    """Every number in ``text``, exactly: ``-1,234.50``, ``$3``, ``1/2``, ``6.02e23``, ``.5``.
-
-    A short text that is one number in the grammar, such as ``\\frac12`` or ``5 million``, is that number.
-    Currency and percent signs are decoration (``50%`` is 50, as published answers have it); a full stop after the
-    digits ends a sentence; a minus directly after a word, a digit or a bracket is a hyphen or an operator. Digits are
-    ASCII: what only looks like them is none, nor is a number that touches an invisible character.
-    """
-    if len(text) <= SHORT and (whole := one_value(text)) is not None:
-        return [whole]
-    found = []
-    for match in _NUMBER.finditer(text):
-        value, divisor = _exact(match["value"]), _exact(match["divisor"] or "1")
-        if value is not None and divisor:
-            signs = (match["sign"] or "+") + (match["inner"] or "+")
-            found.append(value / divisor * (-1) ** sum(sign != "+" for sign in signs))
-    return found
-
-
 def one_value(text: str) -> Fraction | None:
     """The number that a text is as a whole, with its unit, currency or the words around it; None where it is none."""
     try:
         return one_number(read(text, algebra=False).node)
     except NotRead:
         return None
-
-
-def _exact(digits: str) -> Fraction | None:
-    return Fraction(Decimal(digits.replace(",", ""))) if len(digits) <= DIGITS else None
 
 
 def last_statement(text: str) -> str | None:

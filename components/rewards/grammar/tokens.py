@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
+from fractions import Fraction
 from typing import NamedTuple
 
-from components.rewards.grammar.nodes import MAX_TOKENS, NotRead
+from components.rewards.grammar.nodes import MAX_TOKENS, Node, NotRead, number
 from components.rewards.grammar.prose import KNOWN, words
 from components.rewards.units import known_unit
 
 DIGITS = 4000
 """A longer number is not read."""
+MAX_EXPONENT = 4000
 
 
 class Token(NamedTuple):
@@ -38,6 +41,7 @@ BASE_NAMES = (
     "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen",
 )  # fmt: skip
 """Of 2 to 16."""
+_BASE_NAME = re.compile(rf"(?<![a-z])(?:{'|'.join(BASE_NAMES)})(?![a-z])")
 _BASE = (
     r"[0-9][0-9A-Za-z]*(?:\.[0-9A-Za-z]+)?\s*_\s*(?:[0-9]{1,2}|\{\s*\(?\s*(?:\\(?:text|mathrm|rm)\s*\{)?\s*(?:base)?"
     r"[\s\\,~]*(?:[0-9]{1,2}|" + "|".join(BASE_NAMES) + r")\s*\}?\s*\)?\s*\})"
@@ -79,7 +83,6 @@ NAMED_BY_LETTERS = ("angle", "triangle")
 CONSTANTS = {"pi": "pi", "infty": "infinity", "infinity": "infinity", "inf": "infinity", "oo": "infinity"}
 _SEPARATORS = ("and", "or")
 _ORDINAL = frozenset(("st", "nd", "rd", "th"))
-_SYMBOL_WORDS = re.compile(r"[A-Za-z]{3}")
 
 
 def lex(text: str, reading: str = "usual", letters: bool = True) -> list[Token]:
@@ -209,3 +212,28 @@ def _times(tokens: list[Token]) -> list[Token]:
         if here.kind == "letter" and here.text in "xX" and between:
             tokens[i] = here._replace(kind="sign", text="*")
     return tokens
+
+
+def written(text: str) -> Node:
+    """The number of a token: ``12``, ``.5``, ``6.02e23``, ``0.1(6)``.
+
+    Raises:
+        NotRead: it has more digits, or a larger exponent, than is read.
+    """
+    plain, _, repeated = text.rstrip(")").partition("(")
+    digits, _, exponent = plain.lower().partition("e")
+    if len(digits) > DIGITS or len(exponent) > 6 or abs(int(exponent or "0")) > MAX_EXPONENT:
+        raise NotRead("a number with more digits than anybody writes")
+    value = Fraction(Decimal(digits.rstrip(".") or "0"))
+    if repeated:
+        value += Fraction(int(repeated), (10 ** len(repeated) - 1) * 10 ** len(digits.partition(".")[2]))
+        return number(value)
+    return number(value * Fraction(10) ** int(exponent or "0"), "." in digits or exponent.startswith("-"))
+
+
+def base_numeral(text: str) -> Node:
+    """``2516_8``, ``1A_{16}``, ``101_{\\text{two}}``: the digits and the base."""
+    digits, _, rest = text.partition("_")
+    figures, name = re.search(r"[0-9]+", rest), _BASE_NAME.search(rest)
+    base = int(figures[0]) if figures else BASE_NAMES.index(name[0]) + 2 if name else 0
+    return Node("base", (digits.strip().upper().lstrip("0") or "0", base))

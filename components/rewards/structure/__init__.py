@@ -2,7 +2,6 @@
 
 - `skeleton` — the small language, its parser and its limits
 - `trees` — tree edit distance
-- `texts` — Levenshtein distance
 - `verifier` — the `Verifier` that compares a skeleton with the reference
 """
 

@@ -6,13 +6,13 @@ from collections.abc import Set
 
 from rapidfuzz.distance import Levenshtein
 
-from components.rewards.base import Judgement, Verifier, final_answer
+from components.rewards.base import Judgement, JudgingVerifier, final_answer
 from components.rewards.structure.skeleton import Limits, Skeleton, SkeletonError, TooLarge, parse, without_values
 from components.rewards.structure.trees import edit_distance
 from components.types import Prompt
 
 
-class StructureVerifier(Verifier):
+class StructureVerifier(JudgingVerifier):
     """Right when both trees are the same; the reward parts say how much of the reference was found.
 
     Parts: ``jaccard_class``, ``jaccard_function`` and ``jaccard_parameter``, the overlap of the sets of names; with
@@ -28,9 +28,6 @@ class StructureVerifier(Verifier):
     def __init__(self, marker: str, values: bool, tree: bool, max_chars: int, max_nodes: int, max_depth: int) -> None:
         self.marker, self._values, self._tree = marker, values, tree
         self._limits = Limits(max_chars, max_nodes, max_depth)
-
-    def accuracy(self, prompt: Prompt, text: str) -> float:
-        return self.judge(prompt, text).accuracy
 
     def judge(self, prompt: Prompt, text: str) -> Judgement:
         """Raises ValueError when the reference is not a skeleton: nothing could be right then."""

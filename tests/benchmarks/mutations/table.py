@@ -112,7 +112,7 @@ MUTATIONS = (
     Mutation("rewards/grammar/judging.py", "        if usual.clear:", "        if not usual.clear:"),
     Mutation("rewards/grammar/expressions.py", "not 0 < two < three", "not 0 < two"),
     Mutation("rewards/grammar/arithmetic.py", "-AGREED", "-1"),
-    Mutation("rewards/shaping.py", "limit - cache - length", "limit - length"),
+    Mutation("rewards/scorer.py", "limit - cache - length", "limit - length"),
     Mutation("rewards/scorer.py", "{n: mean(n) for n in missing}", "{n: 0.0 for n in missing}"),
     Mutation("rewards/scorer.py", "if not weight(name)}},", "}},"),
     Mutation("rewards/countdown.py", "<= numbers\n", "!= numbers\n"),
