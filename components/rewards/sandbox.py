@@ -68,13 +68,11 @@ class Sandbox:
         Raises:
             EvenkeelError: a worker process did not start.
         """
-        replies = self._pool.ask(
-            [
-                encode({"name": name, "prompt": prompt.to_dict(), "texts": [one.text for one in completions],
-                        "ids": [one.token_ids for one in completions]})
-                for name, prompt, completions in calls
-            ]
-        )  # fmt: skip
+        requests = []
+        for name, prompt, group in calls:
+            texts, ids = [one.text for one in group], [one.token_ids for one in group]
+            requests.append(encode({"name": name, "prompt": prompt.to_dict(), "texts": texts, "ids": ids}))
+        replies = self._pool.ask(requests)
         return [
             reply["values"] if "values" in reply else named(name, reply["unscorable"])
             for (name, *_), reply in zip(calls, replies, strict=True)

@@ -198,9 +198,14 @@ def test_solutions_from_which_nothing_can_be_learned_are_refused(rows, problem):
     assert caught.value.where == "reward.consistency"
 
 
-def test_weights_are_plain_numbers_and_read_back_as_written(tmp_path, trained):
-    path = tmp_path / "consistency.json"
-    write_json(path, weights_file(trained[0]))
+@pytest.fixture
+def path(tmp_path: Path, trained: tuple[Weights, dict[str, Any]]) -> Path:
+    """The file with the weights."""
+    write_json(tmp_path / "consistency.json", weights_file(trained[0]))
+    return tmp_path / "consistency.json"
+
+
+def test_weights_are_plain_numbers_and_read_back_as_written(path, trained):
     assert read_model(SETTINGS, path) == trained[0].model_dump()
     assert set(json.loads(path.read_text())["model"]) == {"intercept", "coefficients"}
 
@@ -229,9 +234,7 @@ def test_a_missing_file_is_refused(tmp_path):
 # In the reward
 
 
-def test_consistency_is_a_part_of_its_own_from_a_fenced_process(tmp_path, trained):
-    path = tmp_path / "consistency.json"
-    write_json(path, weights_file(trained[0]))
+def test_consistency_is_a_part_of_its_own_from_a_fenced_process(path):
     settings = RewardSettings(consistency=SETTINGS, weights={"consistency": 0.5})
     texts = ["7+8+0=15;4+3+1=8#85", "7+8+0=15;4+3+0=7#75", "7+8+0=15;4+3+0=7#85"]
     with Scorer(settings, path) as scorer:
@@ -263,9 +266,7 @@ def test_a_completion_that_the_verifier_could_not_judge_stays_unscorable():
     assert with_part([lost, Score(1.0)], "consistency", [0.3, 0.7])[0] is lost
 
 
-def test_a_failing_classifier_costs_the_part_and_not_the_accuracy(tmp_path, trained, monkeypatch):
-    path = tmp_path / "consistency.json"
-    write_json(path, weights_file(trained[0]))
+def test_a_failing_classifier_costs_the_part_and_not_the_accuracy(path):
     limits = SandboxSettings(timeout=1)
     with Scorer(RewardSettings(consistency=EmbeddedConsistency(sandbox=limits)), path) as scorer:
         pool = scorer._consistency._pool
