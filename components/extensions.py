@@ -20,8 +20,7 @@ from components.config import Settings, dump
 from components.config.advantages import PythonAdvantage
 from components.config.environments import EnvironmentVerifier, VerifiersSource
 from components.config.evaluation import PythonSuite
-from components.config.extensions import PythonEntry, python_entries
-from components.config.functions import FunctionSet, RewardFunction
+from components.config.extensions import FunctionSet, PythonEntry, RewardFunction, python_entries
 from components.config.ratios import PythonRatio
 from components.config.reading import validate
 from components.config.reward import RewardSettings

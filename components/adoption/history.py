@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from components.config.adopted import Adopted
 from components.config.judgement import RuleSettings
+from components.config.training import Adopted
 from components.health.other_runs import judge_other
 from components.health.readers import read_log
 from components.health.readers.names import names_from

@@ -3,12 +3,12 @@
 - `settings` — all sections; `root` — `Settings`, which checks that they go together
 - `combinations` — the combinations that are refused, and why
 - `tasks`, `reasoning_gym`, `sources`, `data` — what is learned, where it comes from, what is refused
-- `verifiers`, `answers`, `runners`, `consistency`, `sandbox`, `reward` — how a completion is judged
+- `verifiers`, `answers`, `consistency`, `sandbox`, `reward` — how a completion is judged
 - `policy`, `scheduling`, `rollout`, `objective`, `training`, `dpo`, `evaluation`, `judgement` — the sections
   of the line
 - `canaries` — frozen probe sets
 - `sinks` — the trackers that show a run
-- `budget`, `record`, `registry` — what a run may cost, where it is kept, and where its checkpoint goes
+- `record`, `registry` — what a run may cost, where it is kept, and where its checkpoint goes
 - `identity`, `logistics` — what a setting counts for, stated at its field; which may change while a run stays the same
 - `reading` — YAML, `extends`, `--set`, and the resolved file
 - `inputs`, `pins` — what settings name and a run reads, and whether it is what they have pinned

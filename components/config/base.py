@@ -22,6 +22,17 @@ LARGEST = 10**15
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
+def without_nulls(given: Any) -> Any:
+    """A mapping without its nulls, which take out what a file named under ``extends`` has; anything else as it is."""
+    return {name: one for name, one in given.items() if one is not None} if isinstance(given, dict) else given
+
+
+def check_word(name: str, what: str) -> None:
+    """Raise ``ValueError`` unless it can be a part of a signal's name."""
+    if not (name.isascii() and name.isidentifier()):
+        raise ValueError(f"{name!r} is no name of a {what}: use letters, digits and _, a digit not first")
+
+
 class Section(BaseModel):
     """A group of settings: frozen, unknown keys refused, no infinities, no truth value where a number must be, no
     whole number beyond any machine, no path that no file can have. What was refused is not repeated in a traceback,

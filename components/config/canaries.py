@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from components.config.base import Fraction, Section
+from components.config.base import Fraction, Section, check_word
 from components.patterns import compile_pattern
 
 RESERVED_CANARIES = frozenset({"drop"})
@@ -139,8 +139,7 @@ def check_names(canaries: dict[str, CanarySettings]) -> dict[str, CanarySettings
         ValueError: a name is no word, or is that of another signal.
     """
     for name in canaries:
-        if not (name.isascii() and name.isidentifier()):
-            raise ValueError(f"{name!r} is no name of a probe set: use letters, digits and _, a digit not first")
+        check_word(name, "probe set")
         if name in RESERVED_CANARIES:
             raise ValueError(f"a probe set cannot be named {name!r}: canary_{name} is a signal of its own")
     return canaries

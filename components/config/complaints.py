@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from components.config.removed import REMOVED
 from components.printing import shortened
 
+RANK_0 = "rank 0 of the learner runs the loop"
+REMOVED = {
+    "launch.kubernetes.driver": f"{RANK_0} now: give launch.kubernetes.learner the resources of both",
+    "launch.kubernetes.images.driver": f"{RANK_0} now: name the image in launch.kubernetes.images.learner",
+    "learner.ranks.address": f"{RANK_0} now, and the others meet it by torchrun: remove it, and set launch.kind to "
+    "processes (this machine) or kubernetes (launch.kubernetes.learner)",
+    "learner.ranks.shared_folder": "ranks get policy, batches and checkpoints from rank 0 and need no common folder: "
+    "remove it",
+}
+"""Settings that are gone, and what replaces each of them."""
 LONGEST = 200
 """Characters of a value that an error shows."""
 NO_LIST = {"tuple_type", "list_type", "set_type", "frozen_set_type"}

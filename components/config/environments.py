@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from components.config.answers import AnswerKind
-from components.config.base import Section
+from components.config.answers import AnswerKind, AnswerVerifier
 from components.config.extensions import MODULE, PythonEntry
 from components.files import sha256_json
 
@@ -59,7 +58,7 @@ class VerifiersSource(PythonEntry):
         return settings
 
 
-class EnvironmentVerifier(Section):
+class EnvironmentVerifier(AnswerVerifier):
     """The rubric of the environment in which the completion was written."""
 
     kind: Literal["environment"]
@@ -72,7 +71,6 @@ class EnvironmentVerifier(Section):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Reward parts besides the accuracy."""
         return self.rewards
 
     @model_validator(mode="after")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from components.config.base import Section
+from components.config.base import Section, check_word, without_nulls
 from components.config.data import NearDuplicateSettings
 from components.config.extensions import PythonEntry
 from components.config.identity import LOGISTICS, RUN
@@ -127,19 +127,13 @@ class EvaluationSettings(Section):
         "with a verdict that failed for want of time or memory.",
     )
 
-    @field_validator("suites", mode="before")
-    @classmethod
-    def _null_takes_out(cls, suites: Any) -> Any:
-        return (
-            {name: suite for name, suite in suites.items() if suite is not None} if isinstance(suites, dict) else suites
-        )
+    _null_takes_out = field_validator("suites", mode="before")(without_nulls)
 
     @field_validator("suites")
     @classmethod
     def _names_are_words(cls, suites: dict[str, Suite]) -> dict[str, Suite]:
         for name in suites:
-            if not (name.isascii() and name.isidentifier()):
-                raise ValueError(f"{name!r} is no name of a suite: use letters, digits and _, a digit not first")
+            check_word(name, "suite")
             if name == TEST:
                 raise ValueError(f"a suite cannot be named {TEST!r}: so are the run's own held-out prompts")
         return suites

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from components.config.base import Fraction, Section
+from components.config.base import Fraction, Section, without_nulls
 from components.config.canaries import CanarySettings, RequiredCanary, check_names
 from components.config.identity import JUDGED, LOGISTICS, RUN, chosen
 from components.config.kubernetes import KubernetesSettings
@@ -127,17 +127,8 @@ class HealthSettings(Section):
     )
     prometheus: Annotated[PrometheusSettings, LOGISTICS] = PrometheusSettings()
 
-    @field_validator("canaries", mode="before")
-    @classmethod
-    def _null_is_left_out(cls, canaries: object) -> object:
-        if not isinstance(canaries, dict):
-            return canaries
-        return {name: one for name, one in canaries.items() if one is not None}
-
-    @field_validator("canaries")
-    @classmethod
-    def _rules_can_name_them(cls, canaries: dict[str, CanarySettings]) -> dict[str, CanarySettings]:
-        return check_names(canaries)
+    _null_takes_out = field_validator("canaries", mode="before")(without_nulls)
+    _rules_can_name_them = field_validator("canaries")(check_names)
 
 
 JUDGED_BY = set(chosen(HealthSettings, lambda identity: identity.judgement))

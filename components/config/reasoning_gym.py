@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from components.config.answers import AnswerKind
-from components.config.base import Section
+from components.config.answers import AnswerKind, AnswerVerifier
+from components.config.base import Section, without_nulls
 from components.config.schemas import check_json
 
 OURS = ("seed", "size")
@@ -51,12 +51,7 @@ class ReasoningGymSource(Section):
         description="Of the library, on which the problems depend; filled in when the configuration is resolved.",
     )
 
-    @field_validator("datasets", mode="before")
-    @classmethod
-    def _null_takes_out(cls, datasets: Any) -> Any:
-        if not isinstance(datasets, dict):
-            return datasets
-        return {name: dataset for name, dataset in datasets.items() if dataset is not None}
+    _null_takes_out = field_validator("datasets", mode="before")(without_nulls)
 
     @field_validator("solution")
     @classmethod
@@ -85,7 +80,7 @@ class ReasoningGymSource(Section):
         return rows
 
 
-class ReasoningGymVerifier(Section):
+class ReasoningGymVerifier(AnswerVerifier):
     """The library's own scoring of its data sets. Right is what it gives full marks."""
 
     kind: Literal["reasoning_gym"]
@@ -110,5 +105,4 @@ class ReasoningGymVerifier(Section):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Reward parts besides the accuracy."""
         return ("partial",) if self.partial else ()

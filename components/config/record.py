@@ -1,4 +1,4 @@
-"""Where the record of a run is kept."""
+"""Where the record of a run is kept, and how long the run may work."""
 
 from __future__ import annotations
 
@@ -20,4 +20,14 @@ class RecordSettings(Section):
         0.0,
         description="How far a metric of a reproduction may be off, absolutely or relatively. 0: the same bytes, which "
         "is what CPUs give. Above 0 only metrics are held to it: GPUs do not give the same bytes twice.",
+    )
+
+
+class BudgetSettings(Section):
+    """Limits on a whole run, all its attempts together. A run that reaches one is stopped, and can be continued with a
+    higher one. No byte of a checkpoint depends on it."""
+
+    hours: float | None = Field(None, gt=0, description="Hours that its stages may take; null: no limit.")
+    gpu_hours: float | None = Field(
+        None, gt=0, description="The same, each stage times the GPUs that it works with; null: no limit."
     )

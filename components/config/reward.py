@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from components.config.answers import CodeVerifier
 from components.config.base import Section
 from components.config.consistency import Consistency
-from components.config.functions import Functions
-from components.config.runners import CodeVerifier
+from components.config.extensions import Functions
 from components.config.sandbox import SandboxSettings
 from components.config.verifiers import ExactVerifier, Verifier
 

@@ -1,4 +1,4 @@
-"""How completions are made."""
+"""How completions are made, when, and what the policy may call while it writes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from components.config.asynchrony import Asynchrony
 from components.config.base import Section
 from components.config.identity import LOGISTICS
 from components.config.servers import SglangEngine, VllmEngine
-from components.config.tools import ToolSettings
 
 
 class TorchEngine(Section):
@@ -63,6 +61,32 @@ class TwoStage(Section):
     first: int = Field(4, ge=1, description="Completions of a prompt that are sampled first.")
 
 
+class Asynchrony(Section):
+    """Rollouts are sampled while the learner updates, so they come from a policy of some steps before (2410.18252).
+
+    The sampler's log-probabilities are those of that policy, and ``objective.correction`` weighs the difference.
+    """
+
+    max_staleness: int = Field(
+        1,
+        ge=1,
+        description="Training steps by which a rollout may be older than the policy that learns from it: 1 is one step "
+        "off. So many rollouts are sampled ahead, and no more.",
+    )
+    in_flight: bool = Field(
+        False,
+        description="New weights are handed over while completions are being written, whose later tokens are then "
+        "fresher. Needs servers of kind vllm. Two runs are then no more the same.",
+    )
+
+
+class CalculatorTool(Section):
+    """A calculator that answers ``<<12*3=`` with ``36>>`` (2110.14168). Its answers are no part of the loss."""
+
+    kind: Literal["calculator"]
+    max_turns: int = Field(8, ge=1, description="Calls in one completion; it ends at one more.")
+
+
 def _kind(engine: Any) -> str | None:
     """The engine that settings are for; the embedded one where they do not say. None: these are no settings."""
     return str(engine.get("kind", "torch")) if isinstance(engine, dict) else getattr(engine, "kind", None)
@@ -94,7 +118,7 @@ class RolloutSettings(Section):
         None, ge=1, description="Groups of one question, by its text, that a step trains on; the rest are left out."
     )
     mixing: Mixing | None = None
-    tool: ToolSettings | None = Field(None, description="What the policy may call while it writes.")
+    tool: CalculatorTool | None = Field(None, description="What the policy may call while it writes.")
     asynchrony: Asynchrony | None = Field(None, description="Sample while the learner updates; null: in turns.")
 
     @model_validator(mode="after")

@@ -9,7 +9,6 @@ from pydantic import Field
 from components.config.admission import AdmissionSettings
 from components.config.audit import AuditSettings
 from components.config.base import Device, Section
-from components.config.budget import BudgetSettings
 from components.config.data import DataSettings
 from components.config.dpo import DpoSettings
 from components.config.evaluation import EvaluationSettings
@@ -17,7 +16,7 @@ from components.config.identity import LOGISTICS, RUN, TRAINED
 from components.config.judgement import GateSettings, HealthSettings, LaunchSettings
 from components.config.objective import ObjectiveSettings
 from components.config.policy import PolicySettings, SftSettings, TriageSettings
-from components.config.record import RecordSettings
+from components.config.record import BudgetSettings, RecordSettings
 from components.config.registry import RegistrySettings
 from components.config.reward import RewardSettings
 from components.config.rollout import RolloutSettings

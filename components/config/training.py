@@ -1,12 +1,12 @@
-"""One update, and the loop around it."""
+"""One update, the loop around it, and a checkpoint that another trainer made in their place."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from components.config.adopted import Adopted
 from components.config.base import AdamWSettings, ComputeDtype, Section
 from components.config.identity import LOGISTICS, RUN, TRAINED
 from components.config.ppo import CriticSettings
@@ -119,6 +119,32 @@ class CheckpointSettings(Section):
         "demo's policy, 84 GB for one of 7 billion parameters, which needs a bound.",
     )
     keep_best: int = Field(1, ge=0, description="Those with the best dev pass@1 that are kept; of equals the older.")
+
+
+class AdoptedCheckpoint(Section):
+    """A Hugging Face folder with safetensors, or a folder with an adapter of `peft` for ``policy.model``."""
+
+    path: Path = Field(description="The folder, relative to the folder where the command runs.")
+    sha256: str | None = Field(None, description="Digest of the folder; filled in when the configuration is resolved.")
+
+
+class AdoptedLog(Section):
+    """The trainer's own log."""
+
+    path: Path = Field(description="The file, relative to the folder where the command runs.")
+    sha256: str | None = Field(None, description="Digest of the file; filled in when the configuration is resolved.")
+    format: str = Field("auto", description="As `evenkeel audit --format`; auto: it is detected.")
+
+
+class Adopted(Section):
+    """What stage `train` takes over in place of training; ``policy.model`` is the base of the checkpoint."""
+
+    checkpoint: AdoptedCheckpoint
+    log: AdoptedLog
+    names: dict[str, Any] | None = Field(
+        None,
+        description="What a file for `evenkeel audit --names` holds, with all that it extends; null: as shipped.",
+    )
 
 
 class TrainSettings(Section):

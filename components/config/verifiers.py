@@ -6,29 +6,29 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from components.config.answers import AnswerKind, JsonVerifier, MathVerifier, MultipleChoiceVerifier
-from components.config.base import Section
+from components.config.answers import (
+    AnswerKind,
+    AnswerVerifier,
+    ClassifierVerifier,
+    CodeVerifier,
+    JsonVerifier,
+    MathVerifier,
+    MultipleChoiceVerifier,
+)
 from components.config.environments import EnvironmentVerifier
-from components.config.extensions import PythonEntry
-from components.config.functions import Conversational
+from components.config.extensions import Conversational, PythonEntry
 from components.config.reasoning_gym import ReasoningGymVerifier
-from components.config.runners import ClassifierVerifier, CodeVerifier
 
 
-class ExactVerifier(Section):
+class ExactVerifier(AnswerVerifier):
     """The text after the marker equals the reference answer."""
 
     kind: Literal["exact"] = "exact"
     answers: ClassVar[AnswerKind] = "text"
     marker: str = Field("#", description="The answer is what follows the last marker.")
 
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """Reward parts besides the accuracy."""
-        return ()
 
-
-class NumericVerifier(Section):
+class NumericVerifier(AnswerVerifier):
     """The number after the marker (or the last number) equals the reference number."""
 
     kind: Literal["numeric"]
@@ -47,13 +47,8 @@ class NumericVerifier(Section):
     )
     percent: Literal["strip", "fraction"] = Field("strip", description="50 % is 50, or one half.")
 
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """Reward parts besides the accuracy."""
-        return ()
 
-
-class StructureVerifier(Section):
+class StructureVerifier(AnswerVerifier):
     """The code skeleton after the marker has the structure of the reference (2606.22402)."""
 
     kind: Literal["structure"]
@@ -71,17 +66,12 @@ class StructureVerifier(Section):
         return ("jaccard_class", "jaccard_function", "jaccard_parameter", *(("tree",) if self.tree else ()))
 
 
-class CountdownVerifier(Section):
+class CountdownVerifier(AnswerVerifier):
     """The expression after the marker reaches the question's target with the question's numbers."""
 
     kind: Literal["countdown"]
     answers: ClassVar[AnswerKind] = "calculation"
     marker: str = Field("#", min_length=1, description="The expression is what follows the last marker.")
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """Reward parts besides the accuracy."""
-        return ()
 
 
 class PythonVerifier(PythonEntry):

@@ -19,9 +19,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from components.code_digest import code_digest
+from components.config.answers import ClassifierVerifier
 from components.config.consistency import EmbeddedConsistency, NliConsistency
 from components.config.pins import check_digest
-from components.config.runners import ClassifierVerifier
 from components.device import own_device
 from components.errors import InputError
 from components.evaluation.results import Answered, PromptResult

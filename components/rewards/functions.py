@@ -12,8 +12,7 @@ from numbers import Real
 from typing import Any
 
 from components.catalog import attribute
-from components.config.extensions import PythonEntry
-from components.config.functions import RewardFunction
+from components.config.extensions import PythonEntry, RewardFunction
 from components.config.verifiers import PythonVerifier
 from components.errors import InputError
 from components.types import Prompt

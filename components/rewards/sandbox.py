@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from components.checkpoints.checks import check_checkpoint
+from components.config.answers import ClassifierVerifier
 from components.config.base import Section
 from components.config.pins import check_digest
-from components.config.runners import ClassifierVerifier
 from components.config.sandbox import SandboxSettings
 from components.rewards.pool import Pool
 from components.rewards.process import WORKER

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Self
 
-from components.config.functions import FunctionSet
+from components.config.extensions import FunctionSet
 from components.config.reward import RewardSettings
 from components.rewards.consistency import read_model
 from components.rewards.process import WORKER

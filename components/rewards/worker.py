@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from components.config.consistency import Consistency
-from components.config.functions import FunctionSet
+from components.config.extensions import FunctionSet
 from components.config.sandbox import SandboxSettings
 from components.config.verifiers import Verifier as VerifierSettings
 from components.rewards import build_verifier, fence

@@ -11,7 +11,7 @@ from components.audit.probes import make_probes
 from components.audit.verdict import judge_audit, unaudited
 from components.config import Settings
 from components.config.environments import EnvironmentVerifier
-from components.config.functions import FunctionSet
+from components.config.extensions import FunctionSet
 from components.data.prompts import read_prompts, subset
 from components.files import write_json, write_text
 from components.layout import Layout

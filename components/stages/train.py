@@ -12,8 +12,8 @@ import pandas as pd
 
 from components.adoption import adopt_checkpoint, adopt_log
 from components.config import Settings
-from components.config.adopted import Adopted
 from components.config.pins import check_digest
+from components.config.training import Adopted
 from components.data.prompts import read_prompts
 from components.directories import write_directory
 from components.errors import NoCandidate

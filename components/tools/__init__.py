@@ -7,14 +7,20 @@
 `TOOLS` maps ``rollout.tool.kind`` to its class.
 """
 
-from components.config.tools import ToolSettings
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from components.tools.base import Segment, Tool
 from components.tools.calculator import Calculator
+
+if TYPE_CHECKING:  # a verifier's process has expressions, and no settings
+    from components.config.rollout import CalculatorTool
 
 TOOLS: dict[str, type[Calculator]] = {"calculator": Calculator}
 
 
-def build_tool(settings: ToolSettings) -> Tool:
+def build_tool(settings: CalculatorTool) -> Tool:
     """The tool that the settings name."""
     return TOOLS[settings.kind]()
 

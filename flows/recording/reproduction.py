@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from components.config import Settings, load
-from components.config.budget import BudgetSettings
+from components.config.record import BudgetSettings
 from components.directories import write_directory
 from components.errors import InputError
 from components.files import os_errors, read_json, write_json

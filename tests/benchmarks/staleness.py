@@ -22,7 +22,7 @@ from statistics import fmean
 from typing import Any
 
 from components.config import Settings
-from components.config.asynchrony import Asynchrony
+from components.config.rollout import Asynchrony
 from components.data.prompts import read_prompts
 from components.files import append_line, read_jsonl
 from components.layout import Layout

@@ -14,9 +14,8 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from components.config.answers import JsonVerifier, MathVerifier, MultipleChoiceVerifier
+from components.config.answers import CodeVerifier, JsonVerifier, MathVerifier, MultipleChoiceVerifier
 from components.config.base import Section
-from components.config.runners import CodeVerifier
 from components.config.sandbox import SandboxSettings
 from components.config.verifiers import ExactVerifier, NumericVerifier
 from components.rewards.sandbox import Sandbox

@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 
 from components.adoption import adopt_checkpoint, adopt_log
 from components.config import Settings, dump, load
-from components.config.adopted import Adopted
 from components.config.judgement import RuleSettings
+from components.config.training import Adopted
 from components.errors import InputError
 from components.files import read_json, write_json, write_jsonl, write_text
 from components.gate.candidate import judge_candidate

@@ -21,6 +21,7 @@ BY_SEQUENCE = {"aggregation": {"kind": "sequence_mean"}}
 MASK = {"kind": "mask_sequence_geometric", "low": 0.98, "high": 1.02}
 GYM_SOURCE = {"kind": "reasoning_gym", "rows": 100, "datasets": {"chain_sum": {}}}
 GYM_SCORER = {"kind": "reasoning_gym"}
+SUMS = {"kind": "generated", "source": {"task": "arithmetic"}}
 CONSISTENCY = {"reward": {"consistency": {"kind": "embedded"}}}
 
 
@@ -394,7 +395,7 @@ LOOP = [
         {
             "data": {"source": GYM_SOURCE},
             "reward": {"verifier": GYM_SCORER},
-            "evaluation": {"suites": {"sums": {"kind": "generated", "source": {"task": "arithmetic"}}}},
+            "evaluation": {"suites": {"sums": SUMS}},
         },
         ["evaluation.suites.sums", "reward.verifier.kind reasoning_gym"],
         {"evaluation": {"suites": {"sums": {"verifier": {"kind": "exact"}}}}},
@@ -599,6 +600,12 @@ ENVIRONMENT = [
         ["audit.second.kind environment", "no texts"],
         {"audit": {"second": None}},
         id="a second verifier that judges no texts",
+    ),
+    pytest.param(
+        {"evaluation": {"suites": {"sums": {**SUMS, "verifier": {"kind": "environment", "accuracy": "solved"}}}}},
+        ["evaluation.suites.sums is not played in the environment", "evaluation.suites.sums.verifier.kind environment"],
+        {"evaluation": {"suites": {"sums": {"verifier": {"kind": "exact"}}}}},
+        id="a suite that an environment would judge",
     ),
 ]
 FORBIDDEN = [*RATIO, *ADVANTAGE, *LOOP, *RANKS, *CLUSTER, *SHARING, *ADAPTER, *ENVIRONMENT]

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from components.config.answers import JsonVerifier, MathVerifier, MultipleChoiceVerifier
+from components.config.answers import ClassifierVerifier, JsonVerifier, MathVerifier, MultipleChoiceVerifier
 from components.config.base import Section
 from components.config.reward import RewardSettings
-from components.config.runners import ClassifierVerifier
 from components.config.sandbox import SandboxSettings
 from components.errors import InputError
 from components.rewards import build_verifier

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from components.config.runners import CodeVerifier
+from components.config.answers import CodeVerifier
 from components.config.sandbox import SandboxSettings
 from components.rewards.code.tests import read_tests
 from components.rewards.sandbox import Sandbox

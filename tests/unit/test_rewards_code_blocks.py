@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.config.runners import CodeVerifier
+from components.config.answers import CodeVerifier
 from components.rewards import build_verifier
 from components.rewards.code.blocks import Block, blocks, code_block
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from components.config.runners import CodeVerifier
+from components.config.answers import CodeVerifier
 from components.config.sandbox import SandboxSettings
 from components.rewards import build_verifier, landlock
 from components.rewards.code import child, template

@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from components.config.advantages import GdpoAdvantage
-from components.config.functions import FunctionSet, RewardFunction
+from components.config.extensions import FunctionSet, RewardFunction
 from components.config.reward import RewardSettings
 from components.config.sandbox import SandboxSettings
 from components.config.verifiers import PythonVerifier

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from components.config.answers import JsonVerifier, MathVerifier, MultipleChoiceVerifier
-from components.config.runners import CodeVerifier
+from components.config.answers import CodeVerifier, JsonVerifier, MathVerifier, MultipleChoiceVerifier
 from components.config.sandbox import SandboxSettings
 from components.config.verifiers import ExactVerifier, NumericVerifier
 from components.rewards.fence import CODES

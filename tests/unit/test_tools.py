@@ -14,7 +14,7 @@ from factories import TINY, Judge, policy, prompts, settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.config.tools import CalculatorTool
+from components.config.rollout import CalculatorTool
 from components.errors import InputError
 from components.learner.batch import build_batch
 from components.learner.scoring import score_all

@@ -114,6 +114,21 @@ def critic(s: Sections) -> Iterator[str]:
             )
 
 
+def critic_schedule(s: Sections) -> Iterator[str]:
+    if not isinstance(s.objective.advantage, GaeAdvantage):
+        return
+    if s.learner.critic.pretrain_steps >= s.train.steps:
+        yield (
+            f"learner.critic.pretrain_steps ({s.learner.critic.pretrain_steps}) leaves none of train.steps "
+            f"({s.train.steps}) to the policy"
+        )
+    if s.objective.advantage.fallback == "group" and s.rollout.group_size == 1:
+        yield (
+            "objective.advantage.fallback group with rollout.group_size 1 is the completion's own reward and teaches "
+            "nothing; use batch"
+        )
+
+
 def groups_of_one(s: Sections) -> Iterator[str]:
     if s.rollout.group_size > 1:
         return

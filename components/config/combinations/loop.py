@@ -1,4 +1,4 @@
-"""Data, models and the sizes of the loop."""
+"""Data, models, tools and the sizes of the loop."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from components.config.rollout import TorchEngine
 from components.config.scheduling import AdsSchedule
 from components.config.servers import VllmEngine
 from components.config.settings import Sections
+from components.config.tasks import CalculatorSource
 
 LARGEST_RANK = 512
 """Of an adapter in a vLLM server."""
@@ -88,6 +89,14 @@ def models(s: Sections) -> Iterator[str]:
         yield from _routes(s)
     if isinstance(s.rollout.engine, VllmEngine) and s.rollout.engine.transfer == "adapter":
         yield from _adapter(s)
+
+
+def tools(s: Sections) -> Iterator[str]:
+    if s.rollout.tool is None and isinstance(s.data.source, CalculatorSource):
+        yield (
+            "data.source.task calculator without rollout.tool would teach the policy to write the calculator's "
+            "answers itself; set rollout.tool to {kind: calculator}"
+        )
 
 
 def _adapter(s: Sections) -> Iterator[str]:
