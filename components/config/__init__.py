@@ -1,6 +1,7 @@
 """Typed settings. Importable without torch.
 
-- `settings` — all sections; `root` — `Settings`, which checks that they go together
+- `settings` — all sections; `root` — `Settings`, which checks that they go together, and which of them may change while
+  a run stays the same
 - `combinations` — the combinations that are refused, and why
 - `tasks`, `reasoning_gym`, `sources`, `data` — what is learned, where it comes from, what is refused
 - `verifiers`, `answers`, `consistency`, `sandbox`, `reward` — how a completion is judged
@@ -9,7 +10,7 @@
 - `canaries` — frozen probe sets
 - `sinks` — the trackers that show a run
 - `record`, `registry` — what a run may cost, where it is kept, and where its checkpoint goes
-- `identity`, `logistics` — what a setting counts for, stated at its field; which may change while a run stays the same
+- `identity` — what a setting counts for, stated at its field
 - `reading` — YAML, `extends`, `--set`, and the resolved file
 - `inputs`, `pins` — what settings name and a run reads, and whether it is what they have pinned
 """
@@ -19,12 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from components.config.inputs import pin_inputs
-    from components.config.logistics import substance
     from components.config.reading import dump, load
-    from components.config.root import Settings
+    from components.config.root import Settings, substance
 
 __all__ = ["Settings", "dump", "load", "pin_inputs", "substance"]
-MODULES = {"Settings": "root", "dump": "reading", "load": "reading", "pin_inputs": "inputs", "substance": "logistics"}
+MODULES = {"Settings": "root", "dump": "reading", "load": "reading", "pin_inputs": "inputs", "substance": "root"}
 
 
 def __getattr__(name: str) -> Any:

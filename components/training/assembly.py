@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from components.config import Settings, substance
 from components.config.consistency import EmbeddedConsistency
-from components.config.logistics import DEPENDS_ON
 from components.config.ppo import GaeAdvantage
+from components.config.root import DEPENDS_ON
 from components.data.prompts import read_prompts, subset
 from components.environments.episodes import opened
 from components.health.monitor import Monitor

@@ -2,7 +2,7 @@
 
 The run id follows from the settings and the code alone. The same command on the same tree therefore continues where it
 was, and a change of either starts a new folder; stages whose inputs did not change come from the shared DVC cache.
-Where servers and ranks are, how many, and how long is waited for them (`components.config.logistics`) is no part of it.
+Where servers and ranks are, how many, and how long is waited for them (`components.config.root`) is no part of it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from components.config import load
-from components.config.logistics import substance
+from components.config.root import substance
 from components.errors import InputError
 from components.launch.kubernetes.cost import amounts, hours, table
 from components.launch.kubernetes.manifests import jobset

@@ -316,12 +316,6 @@ def test_the_same_kind_keeps_the_other_keys(configs):
         assert settings.schedule.window == 2
 
 
-def test_a_file_that_changes_the_kind_starts_afresh_too(configs):
-    write(configs / "base.yaml", {"schedule": {"kind": "ads", "window": 2, "active": 2}})
-    settings = overridden(configs, extends="base.yaml", schedule={"kind": "uniform"})
-    assert settings.schedule.model_dump() == {"kind": "uniform"}
-
-
 @pytest.mark.parametrize(
     ("override", "problem"),
     [

@@ -11,8 +11,8 @@ from pydantic import Field
 from components.config.base import Section
 from components.config.identity import LOGISTICS, RUN, TRAINED, chosen
 from components.config.judgement import JUDGED_BY
-from components.config.logistics import DEPENDS_ON
-from components.config.logistics import LOGISTICS as LEFT_OUT
+from components.config.root import DEPENDS_ON
+from components.config.root import LOGISTICS as LEFT_OUT
 from components.config.servers import VllmEngine
 from tests.code_graph import ROOT
 

@@ -19,7 +19,7 @@ from test_learner import batch_of, sampled
 from torch import Tensor
 
 from components.config import substance
-from components.config.logistics import DEPENDS_ON
+from components.config.root import DEPENDS_ON
 from components.config.training import LearnerSettings
 from components.learner.ranks import Peers, Ranks, idle_pass, share_of, split_rows
 from components.learner.signals import TokenTotals
@@ -165,11 +165,6 @@ def test_a_number_of_ranks_that_does_not_divide_the_completions_of_an_update_is_
     why = rf"the 16 completions .* \(2\) updates .*learner.ranks.processes \({ranks}\)"
     with pytest.raises(ValidationError, match=why):
         settings(learner=learner, launch={"kind": "processes"})
-
-
-def test_several_ranks_that_nothing_would_start_are_refused_with_what_does():
-    with pytest.raises(ValidationError, match=r"set launch\.kind processes"):
-        settings(learner={"kind": "fsdp2", "ranks": {"processes": 2}})
 
 
 def test_how_a_learner_is_spread_is_no_part_of_a_runs_identity():

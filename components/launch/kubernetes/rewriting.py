@@ -1,6 +1,6 @@
 """A run's settings as its pods get them: what this machine would start, other pods have started.
 
-Only settings change that a run does not depend on (`components.config.logistics`), so that it is the same run anywhere.
+Only settings change that a run does not depend on (`components.config.root`), so that it is the same run anywhere.
 """
 
 from __future__ import annotations
