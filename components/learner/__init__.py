@@ -3,8 +3,7 @@
 - `base` — the `Learner` seam
 - `batch` — groups -> tensors
 - `cuts` — where a batch is cut into passes
-- `clipping` — the norm of a gradient, and clipping by it
-- `optimizer` — AdamW, clipping and schedules of every trainer
+- `optimizer` — AdamW, clipping and schedules of every trainer, and moments in host memory
 - `steadiness` — what an optimizer does to a sample of the weights
 - `scoring` — log-probabilities of a batch
 - `coefficients` — adaptive weights of KL and entropy
@@ -17,9 +16,9 @@
 - `ranks` — who of several processes scores which rows
 - `group`, `leader`, `follower` — the processes of one learner: rank 0 runs the loop, the others follow its commands;
   `supervised_leader` is rank 0 of a supervised one
-- `inputs`, `scoring_module`, `activations` — how a forward pass is made
+- `inputs`, `activations` — how a forward pass is made
 - `reference` — the policy that the run started from
-- `gathered` — the weights of ranks, read one at a time
+- `weights` — the weights of a learner as others read them
 - `critic` — PPO's value model, which learns with the policy
-- `build` — `LEARNERS`, which maps ``learner.kind`` to its builder
+- `build` — builds the one that ``learner.kind`` names
 """

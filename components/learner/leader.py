@@ -16,10 +16,10 @@ from components.errors import RankLost
 from components.learner.base import Learner
 from components.learner.batch import Batch
 from components.learner.follower import CLOSE, START, R, Start, carry_out, start
-from components.learner.gathered import Gather, Gathered
 from components.learner.group import Group
 from components.learner.state import StoredWeights
 from components.learner.torch_learner import WEIGHTS, TorchLearner
+from components.learner.weights import Gather, Gathered
 from components.objectives.controllers import Coefficients
 from components.policy import Policy
 from components.policy.lora import FOLDER, AdaptedPolicy

@@ -9,7 +9,7 @@ from torch.distributed.device_mesh import init_device_mesh
 
 from components.config.training import LearnerSettings
 from components.learner.batch import Batch
-from components.learner.scoring_module import Pass, Scoring, ScoringModule
+from components.learner.scoring import Pass, Scoring, ScoringModule
 from components.learner.sharding.fsdp2 import precision, spread_out
 from components.learner.sharding.source import Source
 from components.policy import Policy, TokenStats

@@ -20,7 +20,7 @@ from components.learner.activations import checkpoint_activations
 from components.learner.batch import Batch
 from components.learner.inputs import moved
 from components.learner.ranks import ALONE, Ranks, idle_pass, split_rows
-from components.learner.scoring_module import Pass, score_pass
+from components.learner.scoring import Pass, score
 from components.learner.sharding.base import Sharding, ShardingOf
 from components.learner.sharding.plain import Plain
 from components.policy import Policy
@@ -206,8 +206,8 @@ class SupervisedLearner(Supervised[T]):
         return self._logprobs(examples, self._score)
 
     @torch.no_grad()
-    def _logprobs(self, examples: Sequence[T], score: Score) -> Tensor:
-        parts = [(numbers, score(batch).cpu()) for numbers, batch in self._passes(examples)]
+    def _logprobs(self, examples: Sequence[T], score_of: Score) -> Tensor:
+        parts = [(numbers, score_of(batch).cpu()) for numbers, batch in self._passes(examples)]
         width = int(self._ranks.largest(torch.tensor(max(logp.shape[1] for _, logp in parts))))
         found = torch.zeros(len(examples), self._supervision.rows, width)
         for numbers, logp in parts:
@@ -219,11 +219,11 @@ class SupervisedLearner(Supervised[T]):
         """A copy of the policy, or the base where there is an adapter, sees the very tensors that the policy sees."""
         model = self._policy.reference().model
 
-        def score(batch: Batch) -> Tensor:
+        def frozen(batch: Batch) -> Tensor:
             with autocast(model, self._settings.compute_dtype):
-                return score_pass(model, batch, self._how).logp
+                return score(model, batch, self._how).logp
 
-        return lambda some: self._logprobs(some, score)
+        return lambda some: self._logprobs(some, frozen)
 
     def whole(self, names: Sequence[str]) -> list[Tensor]:
         """The whole values of parameters of the model; collective."""

@@ -21,15 +21,14 @@ from components.learner.base import IN_FORCE, Learner, settings_checksum
 from components.learner.batch import Batch
 from components.learner.coefficients import Controller
 from components.learner.inputs import advantages_of, moved, token_inputs
-from components.learner.live import Changes, Live
 from components.learner.optimizer import accepted, warmup_then_constant
 from components.learner.ranks import ALONE, Ranks, Share, share_of
-from components.learner.scoring import score_all
-from components.learner.scoring_module import Pass, Scoring
+from components.learner.scoring import Pass, Scoring, score_all
 from components.learner.sharding.base import Sharding, ShardingOf
 from components.learner.sharding.plain import Plain
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
 from components.learner.state import StoredWeights
+from components.learner.weights import Changes, Live
 from components.learner.zero_gradient_rows import rows_with_gradient
 from components.objectives.aggregation import AGGREGATIONS
 from components.objectives.controllers import Coefficients

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
 import torch
+from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from components.config import Settings
@@ -95,6 +96,11 @@ def policy() -> Policy:
     """The micro policy with its initial random weights; every caller gets its own copy."""
     base = _base_policy()
     return Policy(copy.deepcopy(base.model), base.tokenizer)
+
+
+def same(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
+    """Whether two policies have the same weights, to the bit."""
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 def gpt2() -> Policy:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from factories import TINY, gpt2, group, policy
+from factories import TINY, gpt2, group, policy, same
 from torch import Tensor
 
 from components.config.ppo import CriticSettings, GaeAdvantage
@@ -64,10 +64,6 @@ def train(tested: Critic, steps: int, start: int = 0) -> list[dict[str, float]]:
 
 def weights(tested: Critic) -> dict[str, Tensor]:
     return {name: p.detach().clone() for name, p in tested._model.named_parameters()}
-
-
-def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 # Values

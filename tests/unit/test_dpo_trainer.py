@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from factories import assert_resumes_to_the_bit, gpt2, policy, prompts
-from torch import Tensor
+from factories import assert_resumes_to_the_bit, gpt2, policy, prompts, same
 
 from components.config.dpo import DpoSettings
 from components.dpo.pairs import Answer, Pair
@@ -36,10 +35,6 @@ def trainer(micro: Policy, rows: Sequence[Pair] | None = None, **changes: object
 
 def run(tested: DpoTrainer, *steps: int) -> list[dict[str, float]]:
     return [tested.step(step) for step in steps]
-
-
-def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
-    return all(torch.equal(one[name], other[name]) for name in one)
 
 
 def summed(micro: Policy, pair: Pair, answer: Answer) -> float:

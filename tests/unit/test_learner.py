@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from factories import gpt2, group, policy, settings
+from factories import gpt2, group, policy, same, settings
 from torch import Tensor
 
 from components.config.corrections import TokenTis
@@ -17,7 +17,7 @@ from components.config.objective import ObjectiveSettings
 from components.errors import InputError
 from components.learner.base import Learner
 from components.learner.batch import Batch, build_batch
-from components.learner.build import LEARNERS, build_learner
+from components.learner.build import build_learner
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
 from components.objectives.advantages import ADVANTAGES, rewards_of
 from components.objectives.objective import Terms
@@ -69,10 +69,6 @@ def close(one: dict[str, Tensor], other: dict[str, Tensor], tolerance: float = 1
     return one.keys() == other.keys() and all(
         torch.allclose(one[name], other[name], rtol=1e-4, atol=tolerance) for name in one
     )
-
-
-def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 # Batches
@@ -425,11 +421,6 @@ def test_a_state_of_another_model_is_refused(tmp_path):
     other.model.extra = torch.nn.Linear(2, 2)
     with pytest.raises(ValueError, match="another model"):
         learner_of(other).load(tmp_path)
-
-
-def test_the_settings_build_every_learner():
-    assert isinstance(build_learner(policy(), settings()), Learner)
-    assert LEARNERS.keys() == {"torch", "deepspeed", "fsdp2"}
 
 
 # Signals

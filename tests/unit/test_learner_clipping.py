@@ -9,8 +9,7 @@ import torch
 from torch.nn import Parameter
 
 from components.config.base import AdamWSettings
-from components.learner.clipping import ROW, clip, sum_of_squares
-from components.learner.optimizer import ClippedAdamW
+from components.learner.optimizer import ROW, ClippedAdamW, clip, sum_of_squares
 
 SHAPES = [(0,), (1,), (ROW - 1,), (ROW,), (2, ROW), (3, ROW + 7), (5, 4, 3)]
 

@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from components.config.base import AdamWSettings
-from components.learner.offload import MOMENTS
 from components.learner.optimizer import ClippedAdamW
+from components.learner.state.contents import MOMENTS
 from tests.simulated.gpu import simulated_gpu
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from components.config.policy import LoraSettings, PolicySettings
 from components.errors import InputError
 from components.files import manifest
-from components.learner.gathered import Gathered
+from components.learner.weights import Gathered
 from components.policy import Policy, load_policy, stored
 from components.policy.lazily import Lazily
 from components.policy.lora import adapted

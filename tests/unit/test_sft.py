@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from factories import assert_resumes_to_the_bit, gpt2, group, policy, prompts
+from factories import assert_resumes_to_the_bit, gpt2, group, policy, prompts, same
 from torch import Tensor
 
 from components.config.policy import SftSettings, TriageSettings
@@ -34,8 +34,11 @@ def run(tested: SftTrainer, *steps: int) -> list[dict[str, float]]:
     return [tested.step(step) for step in steps]
 
 
-def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
-    return all(torch.equal(one[name], other[name]) for name in one)
+def losses_of(micro: Policy, row: Row) -> Tensor:
+    """Negative log-probability of every token of the answer, the plain way: one row, no padding."""
+    with torch.no_grad():
+        logits = micro.model(torch.tensor([row.question + row.answer])).logits[0, len(row.question) - 1 : -1]
+    return torch.nn.functional.cross_entropy(logits, torch.tensor(row.answer), reduction="none")
 
 
 # The trainer
@@ -43,14 +46,9 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
 
 def test_the_loss_is_the_mean_negative_log_likelihood_of_the_demonstrations_tokens():
     micro, rows = policy(), prompts(4)
-    total, tokens = 0.0, 0
-    for row in rows:
-        question, answer = micro.encode_prompt(row.text), micro.encode_answer(row.demonstration)
-        with torch.no_grad():
-            logits = micro.model(torch.tensor([question + answer])).logits[0, len(question) - 1 : -1]
-        total += torch.nn.functional.cross_entropy(logits, torch.tensor(answer), reduction="sum").item()
-        tokens += len(answer)
-    assert trainer(micro, rows).step(0)["loss"] == pytest.approx(total / tokens, rel=1e-5)
+    plain = [Row(micro.encode_prompt(row.text), micro.encode_answer(row.demonstration), ()) for row in rows]
+    losses = torch.cat([losses_of(micro, row) for row in plain])
+    assert trainer(micro, rows).step(0)["loss"] == pytest.approx(losses.mean().item(), rel=1e-5)
 
 
 def test_in_bfloat16_it_learns_nearly_the_same_and_keeps_weights_in_float32():
@@ -150,25 +148,16 @@ def test_no_token_reaches_from_the_policys_stretch_into_the_tools():
 
 def test_the_loss_with_a_tool_is_over_the_policys_own_tokens():
     micro, rows = policy(), with_calls()
-    total, tokens = 0.0, 0
-    for prompt in rows:
-        row = encode(micro, prompt, Calculator())
-        with torch.no_grad():
-            logits = micro.model(torch.tensor([row.question + row.answer])).logits[0, len(row.question) - 1 : -1]
-        losses = torch.nn.functional.cross_entropy(logits, torch.tensor(row.answer), reduction="none")
-        total += losses[torch.tensor(row.learned)].sum().item()
-        tokens += sum(row.learned)
-    assert trainer(micro, rows, tool=Calculator()).step(0)["loss"] == pytest.approx(total / tokens, rel=1e-5)
+    encoded = [encode(micro, row, Calculator()) for row in rows]
+    own = torch.cat([losses_of(micro, row)[torch.tensor(row.learned)] for row in encoded])
+    assert trainer(micro, rows, tool=Calculator()).step(0)["loss"] == pytest.approx(own.mean().item(), rel=1e-5)
 
 
 def test_training_with_a_tool_makes_calls_likelier_and_leaves_their_results_open():
     micro = policy()
     run(trainer(micro, with_calls(), steps=30, tool=Calculator()), *range(30))
     row = encode(micro, with_calls()[0], Calculator())
-    with torch.no_grad():
-        logits = micro.model(torch.tensor([row.question + row.answer])).logits[0, len(row.question) - 1 : -1]
-    losses = torch.nn.functional.cross_entropy(logits, torch.tensor(row.answer), reduction="none")
-    learned = torch.tensor(row.learned)
+    losses, learned = losses_of(micro, row), torch.tensor(row.learned)
     assert losses[learned].max() < 0.5 < 2 < losses[~learned].min()
 
 

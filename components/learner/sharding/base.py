@@ -11,7 +11,7 @@ from torch import Tensor
 
 from components.config.training import LearnerSettings
 from components.learner.batch import Batch
-from components.learner.scoring_module import Pass
+from components.learner.scoring import Pass
 from components.learner.state import State
 from components.policy import Policy, TokenStats
 

@@ -15,10 +15,8 @@ from components.config.training import LearnerSettings
 from components.device import computes_in
 from components.learner.activations import checkpointed_layers
 from components.learner.batch import Batch
-from components.learner.clipping import clip, sum_of_squares
-from components.learner.offload import fetch, offload
-from components.learner.optimizer import accepted
-from components.learner.scoring_module import PREFIX, Pass, ScoringModule
+from components.learner.optimizer import accepted, clip, fetch, offload, sum_of_squares
+from components.learner.scoring import PREFIX, Pass, ScoringModule
 from components.learner.sharding.source import Source, make_room
 from components.learner.sharding.spread import Spread, trained
 from components.learner.state import AdamWContents, State

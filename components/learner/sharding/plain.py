@@ -10,7 +10,7 @@ from components.config.training import LearnerSettings
 from components.device import autocast
 from components.learner.batch import Batch
 from components.learner.optimizer import ClippedAdamW
-from components.learner.scoring_module import Pass, score_pass
+from components.learner.scoring import Pass, score
 from components.learner.sharding.base import Sharding
 from components.policy import Policy, TokenStats
 from components.policy.lean.model import lean_pass
@@ -32,7 +32,7 @@ class Plain(Sharding):
 
     def score(self, batch: Batch, how: Pass) -> TokenStats:
         with autocast(self._policy.model, self._settings.compute_dtype):
-            return score_pass(self._policy.model, batch, how)
+            return score(self._policy.model, batch, how)
 
     def zero_grad(self) -> None:
         self._optimizer.zero_grad()

@@ -19,7 +19,7 @@ from components.config.training import LearnerSettings
 from components.device import computes_in
 from components.learner.batch import Batch
 from components.learner.optimizer import accepted
-from components.learner.scoring_module import PREFIX, Pass, ScoringModule
+from components.learner.scoring import PREFIX, Pass, ScoringModule
 from components.learner.sharding.source import Source
 from components.learner.sharding.spread import Spread, trained
 from components.learner.sharding.zero_pieces import ZeroContents, pieces_of

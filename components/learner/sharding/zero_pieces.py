@@ -12,7 +12,7 @@ from deepspeed.runtime.bf16_optimizer import BF16_Optimizer
 from torch import Tensor, distributed
 from torch.nn import Parameter
 
-from components.learner.clipping import sum_of_squares
+from components.learner.optimizer import sum_of_squares
 from components.learner.state.contents import MOMENTS, Contents
 from components.learner.state.pieces import Piece
 

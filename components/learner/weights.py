@@ -1,8 +1,10 @@
-"""The weights of several ranks, as whoever hands them on reads them: one at a time, whole, and only for a while."""
+"""The weights of a learner as others read them: one at a time, whole, those of one moment, until it changes them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -12,14 +14,50 @@ from components.policy import Policy
 from components.policy.lazily import Lazily, Read
 from components.policy.merging import adapted, names
 from components.policy.policy import Apart
+from components.policy.weights import Superseded
 
 Gather = Callable[[Sequence[str]], list[Tensor]]
 """Whole values of parameters of the model, by their names in it."""
 
 
+class Changes:
+    """The changes of a learner's weights, one at a time, and none while a weight is read."""
+
+    def __init__(self) -> None:
+        self.made, self.reading = 0, threading.Lock()
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Inside, weights change."""
+        with self.reading:
+            self.made += 1
+            yield
+
+
+class Live(Lazily):
+    """Weights of this process as they are now, each copied when it is read.
+
+    Raises:
+        Superseded: on reading, once they have changed.
+    """
+
+    def __init__(self, weights: Mapping[str, Tensor], changes: Changes) -> None:
+        self._weights, self._changes, self._made = weights, changes, changes.made
+
+    def __getitem__(self, name: str) -> Tensor:
+        with self._changes.reading:
+            if self._changes.made != self._made:
+                raise Superseded("the learner has changed its weights since")
+            return self._weights[name].clone()
+
+    @property
+    def names(self) -> Collection[str]:
+        return self._weights.keys()
+
+
 class Gathered(Lazily):
-    """Weights by the names that ``policy`` has for them without an adapter, in its precision, on the rank's device.
-    Each is gathered when it is read; an adapter is merged.
+    """Weights of several ranks by the names that ``policy`` has for them without an adapter, in its precision, on the
+    device of rank 0. Each is gathered when it is read; an adapter is merged.
 
     Args:
         policy: names, precisions and adapter; its values are not used.
