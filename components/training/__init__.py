@@ -4,15 +4,14 @@
 - `pipeline`, `staleness` — what is sampled for it, perhaps while it learns, and how old that is
 - `assembly` — everything a run is made of, built from settings
 - `run` — its stateful parts, saved and restored together
-- `checkpoints`, `retention`, `pending` — saving that in the background, which checkpoints are kept, rollouts in them
+- `checkpoints`, `pending` — saving that in the background, which checkpoints are kept, rollouts in them
 - `background` — the threads of both
-- `update`, `first_order` — one update, and whether it did what it was made for
+- `update`, `first_order` — one update, from learner to sampler, and whether it did what it was made for
 - `watching` — the looks that a run takes at itself, none of which may end it
 - `soundness`, `golden` — facts for `components.health.invariants`, and completions that are judged again
 - `evidence`, `usual_gap` — what is remembered of earlier steps to judge later ones by
 - `experiments` — what is tried before the policy is blamed
 - `conduct`, `repairing` — carry out the responses to the monitor's verdicts
 - `credit`, `bank`, `redistribute` — advantages, and what RREDCoT computes with the policy for them
-- `weights` — from learner to sampler
 - `heldout`, `canaries`, `reference`, `second_opinion` — what it is measured against
 """

@@ -24,6 +24,8 @@ from components.types import Group
 
 RECENT = 5
 """Steps whose training answers are compared with held-out ones."""
+OF_POLICY = ("jumps", "falls", "forms", "draws", "signs", "usual_gap")
+"""What `Evidence` has of the policy that has a state of its own."""
 
 
 @dataclass
@@ -79,12 +81,7 @@ class Evidence:
     def state_dict(self) -> dict[str, Any]:
         """Everything a resumed run needs, as JSON values."""
         return {
-            "jumps": self.jumps.state_dict(),
-            "falls": self.falls.state_dict(),
-            "forms": self.forms.state_dict(),
-            "draws": self.draws.state_dict(),
-            "signs": self.signs.state_dict(),
-            "usual_gap": self.usual_gap.state_dict(),
+            **{name: getattr(self, name).state_dict() for name in OF_POLICY},
             "usual_move": list(self.usual_move),
             "trained": [{name: list(count) for name, count in one.items()} for one in self.trained],
             "golden": self.golden.state_dict(),
@@ -94,12 +91,8 @@ class Evidence:
 
     def go_back(self, state: Mapping[str, Any]) -> None:
         """What is known of the policy, as it was in an earlier state; what is known of the run stays."""
-        self.jumps.load_state_dict(state["jumps"])
-        self.falls.load_state_dict(state["falls"])
-        self.forms.load_state_dict(state["forms"])
-        self.draws.load_state_dict(state["draws"])
-        self.signs.load_state_dict(state["signs"])
-        self.usual_gap.load_state_dict(state["usual_gap"])
+        for name in OF_POLICY:
+            getattr(self, name).load_state_dict(state[name])
         self.usual_move = deque(map(float, state["usual_move"]), maxlen=PATIENCE)
         trained = ({name: Count(*count) for name, count in one.items()} for one in state["trained"])
         self.trained = deque(trained, maxlen=RECENT)

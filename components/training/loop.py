@@ -15,9 +15,8 @@ from components.training.heldout import followed
 from components.training.run import NOT_COUNTED
 from components.training.soundness import inspected, learnable, nothing_learned, usable_groups
 from components.training.staleness import mismatch
-from components.training.update import update
+from components.training.update import hand_over, update
 from components.training.watching import watch
-from components.training.weights import hand_over
 from components.types import StepRecord
 
 OnStep = Callable[[StepRecord], None]
@@ -52,8 +51,8 @@ def _train(parts: Parts, on_step: OnStep) -> None:
         usable = learnable(parts, rollout)
         updated = update(parts, usable, settings, seed, with_kl=due)
         dev, probed = usable_groups(parts, evaluations[0].result()), [*evaluations[1].result(), *likely]
-        measured = state.canaries.observe(probed) | updated.signals | gap | hand_over(state.learner, parts.rollouts)
-
+        handed = hand_over(state.learner, parts.rollouts.load_weights)
+        measured = state.canaries.observe(probed) | updated.signals | gap | handed
         measured |= {f"schedule_{name}": value for name, value in rollout.schedule.items()}
         measured |= state.evidence.usual_gap.observe(measured)
         opinion, disagreements = parts.second.compare(rollout.sampled, state.step)

@@ -20,10 +20,9 @@ from components.resume import ResumeState
 from components.rollout import Engine, Rollout
 from components.scheduling.checked import Checked
 from components.seeds import derive
-from components.training.checkpoints import CheckpointWriter, Finish
+from components.training.checkpoints import CheckpointWriter, Finish, retained_checkpoints, rollback_candidates
 from components.training.evidence import Evidence
 from components.training.pending import from_row, to_row
-from components.training.retention import retained_checkpoints, rollback_candidates
 from components.types import Group, Outcome, Prompt, Response, StepRecord
 
 DEV_SIGNALS = ("dev_pass_at_1", "dev_pass_at_k", "dev_pass_at_1_se", "dev_pass_at_k_se", "train_dev_gap")

@@ -46,12 +46,15 @@ class SecondOpinion:
         if self._sandbox is not None:
             self._sandbox.close()
 
-    def _workers(self) -> Sandbox | None:
-        """The second verifier's workers, started when they are first needed; None where there is no second verifier."""
+    def _judge(self, texts: Sequence[tuple[Prompt, str]]) -> list[Score]:
+        """The second verifier's scores, by workers that are started when they are first needed; none where there is no
+        second verifier."""
+        if self._settings.second is None or not texts:
+            return []
         with self._one_at_a_time:
-            if self._sandbox is None and self._settings.second is not None:
+            if self._sandbox is None:
                 self._sandbox = Sandbox(self._settings.second, self._fence)
-            return self._sandbox
+            return self._sandbox.judge(texts)
 
     def compare(self, groups: Sequence[Group], step: int) -> tuple[dict[str, float], list[dict[str, Any]]]:
         """Signals of one step, and a few completions on which the two differ; none where ``live_share`` is 0.
@@ -59,12 +62,10 @@ class SecondOpinion:
         The sample, of one completion at least, is drawn by seed and step from what the first verifier could judge;
         what the second cannot judge is not compared. What `undisputed` has left out counts as judged differently.
         """
-        sandbox = self._workers() if self._share else None
-        sample = self._sample(groups, step) if sandbox is not None else []
-        if sandbox is None or not sample:
+        sample = self._sample(groups, step) if self._share and self._settings.second is not None else []
+        if not sample:
             return {}, []
-        with self._one_at_a_time:
-            second = sandbox.judge([(prompt, completion.text) for prompt, completion, _ in sample])
+        second = self._judge([(prompt, completion.text) for prompt, completion, _ in sample])
         compared = [(one, other) for one, other in zip(sample, second, strict=True) if other.accuracy is not None]
         if not compared:
             return {"second_compared": 0.0}, []
@@ -85,19 +86,11 @@ class SecondOpinion:
     def accuracies(self, texts: Sequence[tuple[Prompt, str]]) -> list[float | None]:
         """The second verifier's verdict on each text; None where it cannot judge it, or there is no second
         verifier."""
-        sandbox = self._workers()
-        if sandbox is None or not texts:
-            return [None] * len(texts)
-        with self._one_at_a_time:
-            return [score.accuracy for score in sandbox.judge(texts)]
+        return [score.accuracy for score in self._judge(texts)] or [None] * len(texts)
 
     def instead(self, groups: Sequence[Group]) -> list[Group]:
         """The same groups as the second verifier judges them; what it cannot judge is unscorable."""
-        if self._workers() is None:
-            return list(groups)
-        texts = [(group.prompt, completion.text) for group in groups for completion in group.completions]
-        second = iter(self.accuracies(texts))
-        return [replace(group, scores=tuple(_replaced(one, next(second)) for one in group.scores)) for group in groups]
+        return self._judged_again(groups, _replaced)
 
     def undisputed(self, groups: Sequence[Group]) -> list[Group]:
         """The same groups, right being what both verifiers accept.
@@ -105,13 +98,14 @@ class SecondOpinion:
         What only the first accepts is wrong: it may be a way to please it. What only the second accepts is unscorable:
         it may be right. What the second cannot judge stays as the first judged it.
         """
-        sandbox = self._workers()
-        if sandbox is None:
+        return self._judged_again(groups, _settled)
+
+    def _judged_again(self, groups: Sequence[Group], settle: Callable[[Score, Score], Score]) -> list[Group]:
+        """The same groups, every score settled with the second verifier's; unchanged where there is none."""
+        if self._settings.second is None:
             return list(groups)
-        texts = [(group.prompt, completion.text) for group in groups for completion in group.completions]
-        with self._one_at_a_time:
-            others = iter(sandbox.judge(texts))
-        return [replace(group, scores=tuple(_settled(one, next(others)) for one in group.scores)) for group in groups]
+        others = iter(self._judge([(group.prompt, one.text) for group in groups for one in group.completions]))
+        return [replace(group, scores=tuple(settle(one, next(others)) for one in group.scores)) for group in groups]
 
     def _sample(self, groups: Sequence[Group], step: int) -> list[Judged]:
         judged = [
@@ -140,10 +134,9 @@ def _settled(one: Score, other: Score) -> Score:
     return replace(one, accuracy=0.0, metrics={**one.metrics, DISPUTED: 1.0})
 
 
-def _replaced(one: Score, accuracy: float | None) -> Score:
-    if accuracy is None:
-        return replace(one, accuracy=None, unscorable="the second verifier cannot judge it")
-    return replace(one, accuracy=accuracy, unscorable=None)
+def _replaced(one: Score, other: Score) -> Score:
+    reason = "the second verifier cannot judge it" if other.accuracy is None else None
+    return replace(one, accuracy=other.accuracy, unscorable=reason)
 
 
 def _example(judged: Judged, second: Score) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""One update of the policy on the groups of a step, and what is known of it besides its signals."""
+"""One update of the policy on the groups of a step, what is known of it besides its signals, and its weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -10,9 +10,10 @@ import torch
 from components.config import Settings
 from components.config.objective import KlReward
 from components.config.ppo import GaeAdvantage
-from components.learner.base import IN_FORCE, settings_checksum
+from components.learner.base import IN_FORCE, Learner, settings_checksum
 from components.learner.batch import Batch, build_batch
 from components.objectives.advantages import ADVANTAGES, rewards_of
+from components.policy.weights import Weights
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.credit import Credit
@@ -110,3 +111,15 @@ def are_centred(settings: Settings) -> bool:
     if isinstance(how.advantage, GaeAdvantage) or how.redistribution is not None or isinstance(how.kl, KlReward):
         return False
     return ADVANTAGES.choose(how.advantage).entry.centred
+
+
+def hand_over(learner: Learner, load: Callable[[Weights], object]) -> dict[str, float]:
+    """Have the sampler ``load`` the learner's weights, and state how many tensors of them hold a NaN or an infinity.
+
+    Such weights are not handed over: nothing can be sampled from them, and the step must live on until its monitor has
+    fired. What happens where they are not taken back is `conduct.respond`'s business.
+    """
+    broken = learner.broken()
+    if not broken:
+        load(learner.weights())
+    return {"nonfinite_weights": float(broken)}

@@ -64,10 +64,10 @@ def test_a_rubric_is_not_audited_and_that_is_a_failed_audit(run):
         run_stage("train", chosen(audit={"override": ""}), run)
 
 
-def test_a_killed_training_ends_with_the_same_bytes(run, tmp_path, monkeypatch):
+def test_a_killed_training_ends_with_the_same_bytes(run, tmp_path):
     whole, halted = (copied(run, tmp_path / name) for name in ("whole", "halted"))
     training.run(chosen(), whole)
-    with killed(monkeypatch, "append", 1, after=True):
+    with killed("append", 1):
         training.run(chosen(), halted)
     training.run(chosen(), halted)
     assert outputs(halted) == outputs(whole)

@@ -204,7 +204,7 @@ def test_a_run_that_is_killed_ends_with_the_bytes_of_one_that_is_not(kind, lora,
     expected = outputs(whole)
     assert sum("grad_norm" in row["signals"] for row in read_jsonl(whole.records)) > 1
     workspace(tmp_path / "killed")
-    with killed(monkeypatch, "checkpoint", 2, after=True):
+    with killed("checkpoint", 2):
         started(tmp_path / "killed")
     assert outputs(started(tmp_path / "killed")) == expected
     assert not running(family())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from factories import Judge, parity, policy, prompts, settings, workspace
-from training_runs import killed, outputs, records, train
+from training_runs import judged_by_parity, killed, outputs, records, train
 
 from components.errors import InputError, NoCandidate, PeerLost
 from components.files import append_line, read_json, read_jsonl, sha256_tree
@@ -27,31 +27,24 @@ from components.training.reference import Reference, reads_reference
 from components.training.run import RunState
 from components.types import StepRecord
 
+__all__ = ["judged_by_parity"]  # of every test here
+
 ONE_STEP = {"steps": 1}
 KL = {"knob": "objective.kl.beta", "to": 0.05}
 STOP_AT_2 = {"rules": {"enough": {"when": "accuracy >= 0", "streak": 3, "level": "stop", "why": "a test"}}}
 
 
-@pytest.fixture(autouse=True)
-def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """An uninterrupted run."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
-        return train(tmp_path_factory.mktemp("finished"))
+    return train(tmp_path_factory.mktemp("finished"))
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """A run with a rule that reads the distance to the start."""
     far = {"when": "kl_ref > 1e9", "why": "w"}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
-        return train(tmp_path_factory.mktemp("measured"), settings(health={"rules": {"far": far}}))
+    return train(tmp_path_factory.mktemp("measured"), settings(health={"rules": {"far": far}}))
 
 
 # What a run leaves
@@ -131,28 +124,20 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(finished, 
         ("append", 4, False),
     ],
 )
-def test_a_run_killed_anywhere_ends_with_the_same_bytes(finished, tmp_path, monkeypatch, method, times, after):
+def test_a_run_killed_anywhere_ends_with_the_same_bytes(finished, tmp_path, method, times, after):
     layout = workspace(tmp_path)
-    with killed(monkeypatch, method, times, after=after):
+    with killed(method, times, after=after):
         stage.run(settings(), layout)
     assert not layout.train_metrics.exists()
     assert outputs(train(tmp_path)) == outputs(finished)
 
 
-def test_a_log_that_was_torn_by_the_kill_is_mended(finished, tmp_path, monkeypatch):
+def test_a_log_that_was_torn_by_the_kill_is_mended(finished, tmp_path):
     layout = workspace(tmp_path)
-    with killed(monkeypatch, "append", 4, after=True):
+    with killed("append", 4):
         stage.run(settings(), layout)
     with (layout.state / "train" / "records.jsonl").open("ab") as log:
         log.write(b'{"step": 4, "sig')
-    assert outputs(train(tmp_path)) == outputs(finished)
-
-
-def test_a_run_killed_twice_still_ends_with_the_same_bytes(finished, tmp_path, monkeypatch):
-    layout = workspace(tmp_path)
-    for times in (2, 1):
-        with killed(monkeypatch, "checkpoint", times, after=True):
-            stage.run(settings(), layout)
     assert outputs(train(tmp_path)) == outputs(finished)
 
 
@@ -206,11 +191,11 @@ def test_a_stopped_run_stays_stopped_when_it_is_started_again(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_a_streak_goes_on_through_a_kill(tmp_path, monkeypatch, after):
+def test_a_streak_goes_on_through_a_kill(tmp_path, after):
     chosen = settings(health=STOP_AT_2)
     expected = outputs(train(tmp_path / "whole", chosen))
     layout = workspace(tmp_path / "killed")
-    with killed(monkeypatch, "checkpoint", 1, after=after):
+    with killed("checkpoint", 1, after=after):
         stage.run(chosen, layout)
     assert outputs(train(tmp_path / "killed", chosen)) == expected
 
@@ -302,11 +287,11 @@ def test_a_verifier_that_judges_nothing_trains_nothing(tmp_path, monkeypatch):
         {"objective": {"advantage": {"kind": "grpo", "std": "none"}}},
     ],
 )
-def test_every_method_trains_to_the_same_bytes_after_a_kill(tmp_path, monkeypatch, sections):
+def test_every_method_trains_to_the_same_bytes_after_a_kill(tmp_path, sections):
     chosen = settings(**sections, train={"steps": 3})
     expected = outputs(train(tmp_path / "whole", chosen))
     layout = workspace(tmp_path / "killed")
-    with killed(monkeypatch, "checkpoint", 1, after=True):
+    with killed("checkpoint", 1):
         stage.run(chosen, layout)
     assert outputs(train(tmp_path / "killed", chosen)) == expected
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from factories import Judge, group, parity, prompt, settings, workspace
+from factories import group, prompt, settings, workspace
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
-from training_runs import outputs, records, train, watched
+from training_runs import EVERY_STEP, assert_goes_on_from, judged_by_parity, killed, outputs, records, train, watched
 
 from components.config import Settings
 from components.data.prompts import read_prompts
@@ -29,19 +26,16 @@ from components.learner.batch import build_batch
 from components.rollout import Collector, Rollout
 from components.scheduling.ranked import ranked_clusters
 from components.stages import train as stage
-from components.training import assembly
 from components.training.assembly import assembled
 from components.training.background import worker
 from components.training.pending import from_row, to_row
 from components.training.run import RunState
 from components.training.staleness import staleness
 from components.types import Completion, Group, Mix, Score
+from tests.benchmarks.health.faults.base import Around
 from tests.tiers import slow_but
 
-
-@pytest.fixture(autouse=True)
-def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+__all__ = ["judged_by_parity"]  # of every test here
 
 
 def ahead(max_staleness: int = 1, **sections: Any) -> Settings:
@@ -49,26 +43,24 @@ def ahead(max_staleness: int = 1, **sections: Any) -> Settings:
     return settings(rollout=rollout, **sections)
 
 
-class Noted:
+class Noted(Around):
     """An engine that notes which weights it samples each batch of groups from, and in which thread."""
 
     def __init__(self, engine: Any) -> None:
-        self._engine, self.version, self.sampled, self.threads, self.busy = engine, 0, [], set(), threading.Lock()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
+        super().__init__(engine)
+        self.version, self.sampled, self.threads, self.busy = 0, [], set(), threading.Lock()
 
     def load_weights(self, weights: dict[str, Tensor]) -> None:
         assert self.busy.acquire(blocking=False), "weights were handed over in the middle of a generation"
-        self._engine.load_weights(weights)
+        self.inner.load_weights(weights)
         self.busy.release()
 
     def generate(self, prompts: Any, sampling: Any) -> Any:
         assert self.busy.acquire(blocking=False), "two generations at once"
-        weight = next(iter(self._engine._policy.weights().values()))
+        weight = next(iter(self.inner._policy.weights().values()))
         self.sampled.append((sampling.n, weight.clone()))
         self.threads.add(threading.current_thread().name)
-        found = self._engine.generate(prompts, sampling)
+        found = self.inner.generate(prompts, sampling)
         self.busy.release()
         return found
 
@@ -149,7 +141,6 @@ def test_the_same_seed_gives_the_same_bytes_however_long_the_engine_takes(tmp_pa
     monkeypatch.setattr(Collector, "step", late)
     assert outputs(train(tmp_path / "b", ahead(max_staleness))) == expected
     monkeypatch.undo()
-    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
     assert outputs(train(tmp_path / "c", ahead(max_staleness + 1))) != expected
 
 
@@ -178,7 +169,6 @@ def test_the_schedule_draws_and_learns_in_the_order_of_the_steps(tmp_path):
     assert calls == ["next", "observe"] * (len(calls) // 2)
 
 
-EVERY_STEP = {"checkpoint_every": 1, "checkpoints": {"keep_last": 100}}
 WITH_STATE: dict[str, dict[str, Any]] = {
     "one step off": {},
     "three steps off": {"max_staleness": 3},
@@ -196,15 +186,8 @@ WITH_STATE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", slow_but(WITH_STATE, "three steps off"))
 def test_from_the_checkpoint_of_any_step_a_run_goes_on_to_the_same_bytes(tmp_path, name):
-    chosen = ahead(**WITH_STATE[name], train=EVERY_STEP)
-    whole = train(tmp_path / "whole", chosen)
-    expected = outputs(whole)
-    for step in range(5) if name.endswith("off") else (1, 3):
-        again = workspace(tmp_path / f"from-{step}")
-        shutil.copytree(whole.state, again.state)
-        for later in range(step + 1, 6):
-            shutil.rmtree(again.state / "train" / f"step-{later:06d}")
-        assert outputs(train(again.root, chosen)) == expected, f"from step {step}"
+    steps = range(5) if name.endswith("off") else (1, 3)
+    assert_goes_on_from(steps, tmp_path, ahead(**WITH_STATE[name], train=EVERY_STEP))
 
 
 def test_how_often_a_run_is_saved_changes_nothing(tmp_path):
@@ -261,21 +244,6 @@ EVENTFUL = {
 }
 
 
-@contextmanager
-def killed(method: str, times: int) -> Iterator[None]:
-    original, calls = getattr(RunState, method), []
-
-    def dying(self: RunState, *args: Any) -> None:
-        original(self, *args)
-        calls.append(method)
-        if len(calls) == times:
-            raise KeyboardInterrupt
-
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(RunState, method, dying)
-        yield
-
-
 def eventful() -> Settings:
     health = {"rules": EVENTFUL, "responses": {"judge_after": 2}}
     return ahead(2, health=health, train={"checkpoint_every": 1})
@@ -283,9 +251,7 @@ def eventful() -> Settings:
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
-        return outputs(train(tmp_path_factory.mktemp("whole"), eventful()))
+    return outputs(train(tmp_path_factory.mktemp("whole"), eventful()))
 
 
 @pytest.mark.parametrize(
@@ -297,10 +263,13 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         ("append", 5),
     ),
 )
-def test_a_run_killed_anywhere_around_a_roll_back_ends_with_the_same_bytes(uninterrupted, tmp_path, method, times):
+def test_a_run_killed_anywhere_around_a_roll_back_leaves_no_thread_and_ends_with_the_same_bytes(
+    uninterrupted, tmp_path, method, times
+):
     layout = workspace(tmp_path)
     with killed(method, times):
         stage.run(eventful(), layout)
+    assert not working()
     assert outputs(train(tmp_path, eventful())) == uninterrupted
 
 
@@ -393,26 +362,24 @@ def test_a_sampler_that_differs_from_the_learner_shows_although_its_rollouts_are
     assert gaps == [pytest.approx(0.5, abs=1e-3)] * 2
 
 
-class InFlight:
+class InFlight(Around):
     """An engine that takes new weights in the middle of a completion: the first token is older than the others.
 
     Like a server it counts the hand-overs of its own life.
     """
 
     def __init__(self, engine: Any) -> None:
-        self._engine, self.version, self._renewed = engine, 7, threading.Event()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
+        super().__init__(engine)
+        self.version, self._renewed = 7, threading.Event()
 
     def load_weights(self, weights: dict[str, Tensor]) -> None:
-        self._engine.load_weights(weights)
+        self.inner.load_weights(weights)
         self.version += 1
         self._renewed.set()
 
     def generate(self, prompts: Any, sampling: Any) -> Any:
         before = self.version
-        groups = self._engine.generate(prompts, sampling)
+        groups = self.inner.generate(prompts, sampling)
         if threading.current_thread().name.startswith("rollouts") and sampling.n == 4:
             self._renewed.clear()
             self._renewed.wait(0.5)
@@ -434,7 +401,7 @@ class Counting(InFlight):
     """The same, whose completions are of one version each."""
 
     def generate(self, prompts: Any, sampling: Any) -> Any:
-        groups = self._engine.generate(prompts, sampling)
+        groups = self.inner.generate(prompts, sampling)
         return [tuple(replace(c, versions=(self.version,) * len(c.token_ids)) for c in g) for g in groups]
 
 
@@ -527,24 +494,13 @@ def test_an_error_of_the_sampling_thread_is_raised_where_its_rollout_is_taken_wi
     assert [row["step"] for row in read_jsonl(Layout(tmp_path).state / "train" / "records.jsonl")] == [0, 1]
 
 
-def test_an_interrupt_ends_the_run_and_its_thread_and_the_same_command_goes_on(tmp_path):
-    expected = outputs(train(tmp_path / "whole", ahead(2)))
-    layout = workspace(tmp_path / "killed")
-    with killed("append", 3):
-        stage.run(ahead(2), layout)
-    assert not working()
-    assert outputs(train(tmp_path / "killed", ahead(2))) == expected
-
-
-class Cancellable:
+class Cancellable(Around):
     """An engine that a long rollout is under way in from the third on, until it is cancelled."""
 
     def __init__(self, engine: Any, long: int) -> None:
-        self._engine, self._long, self.rollouts = engine, long, 0
+        super().__init__(engine)
+        self._long, self.rollouts = long, 0
         self.cancelled, self.at_work = threading.Event(), threading.Event()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
 
     def cancel(self) -> None:
         self.cancelled.set()
@@ -555,7 +511,7 @@ class Cancellable:
             self.at_work.set()
             if self.cancelled.wait(20):
                 raise VerifierBroke("cancelled")
-        return self._engine.generate(prompts, sampling)
+        return self.inner.generate(prompts, sampling)
 
 
 @pytest.mark.parametrize("error", [VerifierBroke("rank 1 died"), KeyboardInterrupt()])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -16,8 +15,8 @@ from typing import Any
 
 import pytest
 import torch
-from factories import Judge, group, parity, policy, settings, workspace
-from training_runs import outputs, train
+from factories import group, policy, settings, workspace
+from training_runs import EVERY_STEP, assert_goes_on_from, judged_by_parity, killed, outputs, train
 
 from components.config.reading import merge
 from components.config.training import CheckpointSettings
@@ -30,16 +29,15 @@ from components.learner.batch import build_batch
 from components.learner.build import build_learner
 from components.resume import ResumeState
 from components.stages import train as stage
-from components.training import assembly
-from components.training.checkpoints import CheckpointWriter
-from components.training.retention import retained_checkpoints, rollback_candidates
+from components.training.checkpoints import CheckpointWriter, retained_checkpoints, rollback_candidates
 from components.training.run import RunState
 from tests.tiers import slow_but
 
+__all__ = ["judged_by_parity"]  # of every test here
 
-@pytest.fixture(autouse=True)
-def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+
+def writer(folder: Path, *, asynchronous: bool = True) -> CheckpointWriter:
+    return CheckpointWriter(ResumeState(folder, {}), asynchronous=asynchronous)
 
 
 # What is said
@@ -56,14 +54,14 @@ def broken(what: str, how: str | None) -> Callable[[Path], Callable[[], None]]:
 
 @pytest.mark.parametrize(("how", "said"), [("fix it", "fix it; started again, "), (None, "started again, ")])
 def test_a_checkpoint_that_was_not_written_is_named_with_where_the_run_goes_on(how, said, tmp_path):
-    writer = CheckpointWriter(ResumeState(tmp_path / "train", {}), asynchronous=True)
-    writer.write(1, lambda _: lambda: None, keep={1})
-    writer.write(2, broken("the rank has gone", how), keep={1, 2})
+    writing = writer(tmp_path / "train")
+    writing.write(1, lambda _: lambda: None, keep={1})
+    writing.write(2, broken("the rank has gone", how), keep={1, 2})
     with pytest.raises(InputError) as caught:
-        writer.wait()
+        writing.wait()
     assert caught.value.what == "the checkpoint of step 2 was not written: the rank has gone"
     assert caught.value.how == f"{said}the run goes on from the checkpoint of step 1, which is whole"
-    writer.close()
+    writing.close()
 
 
 def test_a_checkpoint_that_was_written_is_not_said_to_be_missing_where_an_older_one_cannot_go(tmp_path, monkeypatch):
@@ -143,32 +141,12 @@ def test_a_run_leaves_those_on_disk(tmp_path, chosen, health, kept):
 def test_how_checkpoints_are_kept_changes_no_byte_and_can_change_while_a_run_is_under_way(tmp_path, chosen):
     expected = outputs(train(tmp_path / "plain"))
     layout = workspace(tmp_path / "changed")
-    with dying("checkpoint", times=2):
+    with killed("checkpoint", 2):
         stage.run(settings(), layout)
     assert outputs(train(tmp_path / "changed", settings(train={"checkpoints": chosen}))) == expected
 
 
-@contextmanager
-def dying(method: str, times: int) -> Iterator[None]:
-    """The run is killed after a call of that method."""
-    original, calls = getattr(RunState, method), []
-
-    def once(self: RunState, *args: Any) -> None:
-        original(self, *args)
-        calls.append(method)
-        if len(calls) == times:
-            raise KeyboardInterrupt
-
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(RunState, method, once)
-        yield
-
-
 # Beside the run
-
-
-def writer(folder: Path, *, asynchronous: bool = True) -> CheckpointWriter:
-    return CheckpointWriter(ResumeState(folder, {}), asynchronous=asynchronous)
 
 
 def test_one_is_written_beside_the_run_and_the_next_one_waits_for_it(tmp_path):
@@ -344,7 +322,6 @@ def test_without_room_for_a_checkpoint_the_run_stops_with_the_reason_and_goes_on
 
 # Nothing that a step changes is missing
 
-EVERY_STEP = {"checkpoint_every": 1, "checkpoints": {"keep_last": 100}}
 GAE = {"kind": "gae", "policy_lambda": "adaptive", "fallback": "batch"}
 HALVE = {"knob": "learner.lr", "times": 0.5}
 FIRE = {
@@ -380,16 +357,8 @@ def chosen_with_state(root: Path, name: str) -> Any:
 
 @pytest.mark.parametrize("name", slow_but(WITH_STATE, "a critic", "responses and a canary"))
 def test_from_the_checkpoint_of_any_step_a_run_goes_on_to_the_same_bytes(tmp_path, name):
-    chosen = chosen_with_state(tmp_path, name)
-    whole = train(tmp_path / "whole", chosen)
-    expected, steps = outputs(whole), steps_on_disk(whole)
-    assert steps == list(range(6))
-    for step in steps[:-1]:
-        again = workspace(tmp_path / f"from-{step}")
-        shutil.copytree(whole.state, again.state)
-        for later in (one for one in steps if one > step):
-            shutil.rmtree(again.state / "train" / f"step-{later:06d}")
-        assert outputs(train(again.root, chosen)) == expected, f"from step {step}"
+    whole = assert_goes_on_from(range(5), tmp_path, chosen_with_state(tmp_path, name))
+    assert steps_on_disk(whole) == list(range(6))
 
 
 def going_back(asynchrony: Any) -> Any:
@@ -402,9 +371,7 @@ def going_back(asynchrony: Any) -> Any:
 def undisturbed(request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, dict[str, str]]:
     """Settings of a run with a roll-back, and what it leaves."""
     chosen = going_back(request.param)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
-        return chosen, outputs(train(tmp_path_factory.mktemp("whole"), chosen))
+    return chosen, outputs(train(tmp_path_factory.mktemp("whole"), chosen))
 
 
 @pytest.mark.parametrize("lost", slow_but(range(1, 7), 4))
@@ -415,7 +382,7 @@ def test_a_run_killed_before_a_checkpoint_was_complete_goes_on_from_the_one_befo
     chosen, expected = undisturbed
     layout, complete, append, calls = workspace(tmp_path / "killed"), CheckpointWriter._complete, RunState.append, []
 
-    def killed(self: CheckpointWriter, step: int, *args: Any) -> None:
+    def unfinished(self: CheckpointWriter, step: int, *args: Any) -> None:
         calls.append(step)
         if len(calls) != lost:
             complete(self, step, *args)
@@ -427,7 +394,7 @@ def test_a_run_killed_before_a_checkpoint_was_complete_goes_on_from_the_one_befo
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
-        patch.setattr(CheckpointWriter, "_complete", killed)
+        patch.setattr(CheckpointWriter, "_complete", unfinished)
         patch.setattr(RunState, "append", late)
         stage.run(chosen, layout)
         assert lost == 6, "the last one is written after the last step"

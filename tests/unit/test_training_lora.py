@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from factories import LORA, Judge, parity, policy, settings, with_adapter, workspace
+from factories import LORA, policy, settings, with_adapter, workspace
 from safetensors.torch import load_file
 from test_policy_lora import learner
 from test_training_responses import EVENTFUL, HALVE, LIKELY, at, did
-from training_runs import killed, outputs, records, train, watched
+from training_runs import EVERY_STEP, assert_goes_on_from, judged_by_parity, killed, outputs, records, train, watched
 
 from components.config import Settings
 from components.files import read_json
@@ -22,16 +21,13 @@ from components.learner.state import StoredWeights
 from components.policy.lora import adapted
 from components.stages import train as stage
 from components.training import assembly
-from components.training.weights import hand_over
+from components.training.update import hand_over
 from tests.tiers import slow_but
+
+__all__ = ["judged_by_parity"]  # of every test here
 
 ADAPTER = ".lora_"
 STATE = ("learner/shard-00001-of-00001.safetensors", "learner.json")
-
-
-@pytest.fixture(autouse=True)
-def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))  # a random policy earns no other reward
 
 
 def chosen(**sections: Any) -> Settings:
@@ -93,7 +89,7 @@ def test_an_adapter_that_is_no_number_is_never_sampled_from():
     next(p for name, p in own.trainable().items() if ".lora_B." in name).data[0, 0] = torch.nan
     given: list[Any] = []
     engine: Any = SimpleNamespace(load_weights=given.append)
-    assert hand_over(learner(own), engine) == {"nonfinite_weights": 1.0}
+    assert hand_over(learner(own), engine.load_weights) == {"nonfinite_weights": 1.0}
     assert not given
 
 
@@ -109,9 +105,7 @@ def eventful() -> Settings:
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
-        return train(tmp_path_factory.mktemp("whole"), eventful())
+    return train(tmp_path_factory.mktemp("whole"), eventful())
 
 
 def test_the_uninterrupted_run_learns_is_put_right_and_leaves_a_merged_policy_with_its_adapter(uninterrupted):
@@ -131,11 +125,9 @@ BOUNDARIES = [("checkpoint", 2, True), ("roll_back", 1, False), ("roll_back", 1,
 
 
 @pytest.mark.parametrize(("method", "times", "after"), slow_but(BOUNDARIES, BOUNDARIES[0], BOUNDARIES[2]))
-def test_a_run_that_is_killed_ends_with_the_bytes_of_one_that_is_not(
-    uninterrupted, tmp_path, monkeypatch, method, times, after
-):
+def test_a_run_that_is_killed_ends_with_the_bytes_of_one_that_is_not(uninterrupted, tmp_path, method, times, after):
     layout = workspace(tmp_path)
-    with killed(monkeypatch, method, times, after=after):
+    with killed(method, times, after=after):
         stage.run(eventful(), layout)
     assert outputs(train(tmp_path, eventful())) == outputs(uninterrupted)
 
@@ -153,16 +145,8 @@ PARTS = {
 @pytest.mark.parametrize("name", slow_but(PARTS, "ppo, ahead"))
 @pytest.mark.slow
 def test_from_the_checkpoint_of_any_step_a_run_goes_on_to_the_same_bytes(tmp_path, name):
-    how = chosen(**PARTS[name], train={"checkpoint_every": 1, "checkpoints": {"keep_last": 100}})
-    whole = train(tmp_path / "whole", how)
-    expected = outputs(whole)
+    whole = assert_goes_on_from((1, 3), tmp_path, chosen(**PARTS[name], train=EVERY_STEP))
     assert sum("grad_norm" in row["signals"] for row in records(whole)) > 1
-    for step in (1, 3):
-        again = workspace(tmp_path / f"from-{step}")
-        shutil.copytree(whole.state, again.state)
-        for later in range(step + 1, 6):
-            shutil.rmtree(again.state / "train" / f"step-{later:06d}")
-        assert outputs(train(again.root, how)) == expected, f"from step {step}"
 
 
 def test_ppo_trains_two_adapters_and_a_head_and_saves_no_more(tmp_path):

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from factories import Judge, parity, settings, workspace
-from training_runs import killed, outputs, records, train, watched
+from factories import settings, workspace
+from training_runs import judged_by_parity, killed, outputs, records, train, watched
 
 from components.canaries.items import Measured, Outcome
 from components.config import Settings
@@ -21,18 +21,15 @@ from components.health.responses import read_ledger
 from components.layout import Layout
 from components.rollout import Collector, Rollout
 from components.stages import train as stage
-from components.training import assembly
 from components.training import canaries as training_canaries
-from components.training.weights import hand_over
+from components.training.update import hand_over
 from components.types import Response
+from tests.benchmarks.health.faults.base import Around
 from tests.tiers import slow_but
 
+__all__ = ["judged_by_parity"]  # of every test here
+
 STATE = ("learner/shard-00001-of-00001.safetensors", "learner.json")
-
-
-@pytest.fixture(autouse=True)
-def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
 
 
 def at(step: int, level: str, *action: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -104,9 +101,7 @@ BACK = {"sick": at(3, "rollback")}
 @pytest.fixture(scope="module")
 def rolled_back(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """Five steps of progress in seven: after step 3 the run goes back to the checkpoint after two."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
-        return train(tmp_path_factory.mktemp("rolled"), acting(BACK))
+    return train(tmp_path_factory.mktemp("rolled"), acting(BACK))
 
 
 def test_a_rollback_is_logged_and_the_log_only_grows(rolled_back):
@@ -189,21 +184,19 @@ def test_with_responses_off_only_a_stop_acts(tmp_path):
 # Faults
 
 
-class Faulty:
+class Faulty(Around):
     """A learner with a fault in one of its steps."""
 
     def __init__(self, learner: Any, step: int, fault: str) -> None:
-        self._learner, self._left, self._fault = learner, step, fault
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._learner, name)
+        super().__init__(learner)
+        self._left, self._fault = step, fault
 
     def step(self, batch: Any, seed: int, norm_limit: float) -> dict[str, float]:
         self._left -= 1
         limit = 0.0 if self._left == -1 and self._fault == "norm" else norm_limit
-        signals: dict[str, float] = self._learner.step(batch, seed, limit)
+        signals: dict[str, float] = self.inner.step(batch, seed, limit)
         if self._left == -1 and self._fault == "weights":
-            next(iter(self._learner._policy.weights().values())).view(-1)[0] = math.nan
+            next(iter(self.inner._policy.weights().values())).view(-1)[0] = math.nan
         return signals
 
 
@@ -257,7 +250,7 @@ def test_weights_are_handed_over_unless_a_tensor_holds_what_is_no_number():
     good, bad = torch.ones(2), torch.tensor([1.0, math.inf])
     for weights, broken in (({"a": good}, 0.0), ({"a": bad, "b": bad, "c": good}, 2.0)):
         learner: Any = SimpleNamespace(weights=lambda weights=weights: weights, broken=lambda broken=broken: broken)
-        assert hand_over(learner, engine) == {"nonfinite_weights": broken}
+        assert hand_over(learner, engine.load_weights) == {"nonfinite_weights": broken}
     assert given == [{"a": good}]
 
 
@@ -285,9 +278,7 @@ def eventful() -> Settings:
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Layout:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
-        return train(tmp_path_factory.mktemp("whole"), eventful())
+    return train(tmp_path_factory.mktemp("whole"), eventful())
 
 
 def test_the_eventful_run_has_all_kinds_of_responses(uninterrupted):
@@ -302,18 +293,18 @@ def test_the_eventful_run_has_all_kinds_of_responses(uninterrupted):
 
 @pytest.mark.parametrize(("method", "times", "after"), slow_but(BOUNDARIES, *QUICK))
 def test_a_run_killed_anywhere_around_a_rollback_ends_with_the_same_bytes(
-    uninterrupted, tmp_path, monkeypatch, method, times, after
+    uninterrupted, tmp_path, method, times, after
 ):
     layout = workspace(tmp_path)
-    with killed(monkeypatch, method, times, after=after):
+    with killed(method, times, after=after):
         stage.run(eventful(), layout)
     assert outputs(train(tmp_path, eventful())) == outputs(uninterrupted)
 
 
-def test_a_run_killed_after_every_checkpoint_ends_with_the_same_bytes(uninterrupted, tmp_path, monkeypatch):
+def test_a_run_killed_after_every_checkpoint_ends_with_the_same_bytes(uninterrupted, tmp_path):
     layout = workspace(tmp_path)
     for times in (1, 1, 1, 1, 1):
-        with killed(monkeypatch, "checkpoint", times, after=True):
+        with killed("checkpoint", times):
             stage.run(eventful(), layout)
     assert outputs(train(tmp_path, eventful())) == outputs(uninterrupted)
 

@@ -8,24 +8,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from factories import Judge, parity, settings
-from training_runs import watched
+from factories import settings
+from training_runs import judged_by_parity, watched
 
 from components.errors import Stopped
 from components.learner.base import Learner
 from components.learner.torch_learner import TorchLearner
 from components.processes.stopping import STOPPING
 from components.rollout import Engine, Sampling
-from components.training import assembly
 from components.types import Completion
+
+__all__ = ["judged_by_parity"]  # of every test here
 
 ROUND = ["sleep", "update", "moments to the host", "hand-over"]
 BACK = {"sick": {"when": "step > 2.5 and step < 3.5 and progress >= 0", "level": "rollback", "action": [], "why": "w"}}
-
-
-@pytest.fixture(autouse=True)
-def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
 
 
 class Sleeping(Engine):

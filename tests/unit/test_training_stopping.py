@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from factories import Judge, parity, settings, workspace
-from training_runs import outputs, records, train
+from factories import settings, workspace
+from training_runs import judged_by_parity, outputs, records, train
 
 from components.config import Settings
 from components.errors import PeerLost, Stopped
@@ -20,9 +20,11 @@ from components.processes.stopping import STOPPING
 from components.resume import ResumeState
 from components.rollout import Collector
 from components.rollout.torch_engine import TorchEngine
-from components.training import assembly, loop
+from components.training import loop
 from components.training.run import RunState
 from tests.tiers import slow_but
+
+__all__ = ["judged_by_parity"]  # of every test here
 
 STEPS = 5
 BACK = {"sick": {"when": "step > 4.5 and step < 5.5 and progress >= 0", "level": "rollback", "action": [], "why": "w"}}
@@ -45,11 +47,6 @@ PLACES = {
     "after an update": (loop, "watch", False),
     "after a record": (RunState, "append", True),
 }
-
-
-@pytest.fixture(autouse=True)
-def _judged_by_parity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import settings, workspace
+from factories import Judge, parity, settings, workspace
 
 from components.config import Settings
 from components.data.prompts import read_prompts
@@ -16,7 +17,7 @@ from components.files import manifest, read_jsonl
 from components.layout import Layout
 from components.scheduling.ranked import ranked_clusters
 from components.stages import train as stage
-from components.training.assembly import assembled
+from components.training import assembly
 from components.training.loop import train as loop
 from components.training.run import RunState
 from components.types import StepRecord
@@ -24,6 +25,14 @@ from components.types import StepRecord
 
 class Killed(BaseException):
     """Nothing catches it, as nothing catches SIGKILL."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def judged_by_parity() -> Iterator[None]:
+    """Import it, and completions are right by chance: a random policy earns no other reward."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(assembly, "Scorer", lambda *_: Judge(parity))
+        yield
 
 
 def train(root: Path, chosen: Settings | None = None, **workspace_options: Any) -> Layout:
@@ -37,7 +46,7 @@ def watched(root: Path, chosen: Settings, **wrappers: Any) -> tuple[RunState, li
     """The loop alone, with a fault between it and a real part; its state and the records of its steps."""
     layout, found = workspace(root), []
     clusters = ranked_clusters(read_prompts(layout.split("train")), layout)
-    with assembled(chosen, layout, clusters, **wrappers) as parts:
+    with assembly.assembled(chosen, layout, clusters, **wrappers) as parts:
         loop(parts, found.append)
     return parts.state, found
 
@@ -52,8 +61,25 @@ def outputs(layout: Layout) -> dict[str, str]:
     return {name: files[name] for name in files if name.startswith(("train", "curves"))}
 
 
+EVERY_STEP = {"checkpoint_every": 1, "checkpoints": {"keep_last": 100}}
+"""Settings of section `train` under which the checkpoint of every step stays."""
+
+
+def assert_goes_on_from(steps: Iterable[int], folder: Path, chosen: Settings) -> Layout:
+    """From the checkpoints of these steps a run goes on to the bytes of one that never stopped, which is returned."""
+    whole = train(folder / "whole", chosen)
+    for step in steps:
+        again = workspace(folder / f"from-{step}")
+        shutil.copytree(whole.state, again.state)
+        for later in (again.state / "train").glob("step-*"):
+            if int(later.name.removeprefix("step-")) > step:
+                shutil.rmtree(later)
+        assert outputs(train(again.root, chosen)) == outputs(whole), f"from step {step}"
+    return whole
+
+
 @contextmanager
-def killed(monkeypatch: pytest.MonkeyPatch, method: str, times: int, *, after: bool) -> Iterator[None]:
+def killed(method: str, times: int, *, after: bool = True) -> Iterator[None]:
     """Die in the n-th call of a method of the run's state, before or after it has done its work."""
     original, calls = getattr(RunState, method), []
 
@@ -65,6 +91,6 @@ def killed(monkeypatch: pytest.MonkeyPatch, method: str, times: int, *, after: b
         if len(calls) == times:
             raise Killed
 
-    with monkeypatch.context() as patch, pytest.raises(Killed):
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
         patch.setattr(RunState, method, dying)
         yield

@@ -27,7 +27,7 @@ from components.policy.beginning import beginning
 from components.policy.lora import AdaptedPolicy
 from components.rollout import build_engine
 from components.rollout.base import Sampling
-from components.training.weights import hand_over
+from components.training.update import hand_over
 from tests.benchmarks.micro.memory import RESET, megabytes
 from tests.benchmarks.plan.cases import SIZES, TOY, Size, settings_of
 
@@ -107,7 +107,7 @@ def lead(size: Size, kind: str, lora: bool, checkpoint: Path, out: Path, peaks: 
             batch = Batch(**{**batch.__dict__, "ref_logp": learner.reference(batch)})
             learner.step(batch, seed=step)
             peaks.mark("update")
-            hand_over(learner, engine)
+            hand_over(learner, engine.load_weights)
             peaks.mark("hand-over")
             folder = out / f"checkpoint-{step}"
             folder.mkdir()
