@@ -13,10 +13,9 @@ from components.config.kubernetes import VolumeState
 from components.errors import InputError
 from components.installed import pins_digest
 from components.launch.kubernetes import cost
-from components.launch.kubernetes.manifests import jobset
-from components.launch.kubernetes.owner import submitter
+from components.launch.kubernetes.manifests import as_yaml, jobset
 from components.launch.kubernetes.plan import USER, RunPlan, Submission, plan_run
-from components.launch.kubernetes.showing import as_yaml
+from components.launch.kubernetes.submission import submitter
 from components.planning.least import check_run
 from components.pods.code import code_folder
 from flows.run.workspace import Workspace

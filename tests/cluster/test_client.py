@@ -13,13 +13,14 @@ import pytest
 import yaml
 
 from components.config import load
-from components.launch.kubernetes.api import Cluster, Examination, Exists, Refused
+from components.launch.kubernetes.api import Cluster, Exists, Refused
+from components.launch.kubernetes.api.resources import QUEUES
 from components.launch.kubernetes.doctor import examine
 from components.launch.kubernetes.janitor import sweep
 from components.launch.kubernetes.observed import gather
 from components.launch.kubernetes.permissions import ROLES
 from components.launch.kubernetes.status import status_of
-from components.launch.kubernetes.watching import changes
+from components.launch.kubernetes.waiting import changes
 from tests.cluster.conftest import Place
 from tests.kubernetes.fake_api import FakeApi, kubeconfig
 from tests.kubernetes.objects import jobset
@@ -142,7 +143,7 @@ def test_an_account_without_rights_is_told_which_it_lacks(
     made = place.core.create_namespaced_service_account_token("evenkeel-run", place.namespace, request)
     logged_in(contents, {"token": made.status.token}, tmp_path, monkeypatch)
     cluster = Cluster.connect(place.namespace)
-    assert not any(Examination(cluster).may(one) for one in ROLES["launcher"])
+    assert not any(cluster.may(one) for one in ROLES["launcher"])
     account = f"system:serviceaccount:{place.namespace}:evenkeel-run"
     with pytest.raises(Refused) as caught:
         cluster.pods("a=b")
@@ -166,7 +167,7 @@ def elsewhere(cluster: Cluster) -> None:
 
 
 def not_served(cluster: Cluster) -> None:
-    Examination(cluster).queue("gpus")
+    cluster.found(QUEUES, "gpus")
 
 
 FAILURES: dict[str, tuple[Callable[[Cluster], None], type[Refused]]] = {
@@ -181,7 +182,7 @@ def test_a_refusal_is_told_as_the_tests_without_a_cluster_have_it(
     cluster: Cluster, place: Place, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cause, kind = FAILURES[name]
-    if name == "not served" and Examination(cluster).versions("kueue.x-k8s.io"):
+    if name == "not served" and cluster.versions("kueue.x-k8s.io"):
         pytest.skip("Kueue is installed")
 
     def told(asked: Cluster) -> tuple[str, str | None]:

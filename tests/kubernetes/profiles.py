@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from components.config import load
-from components.launch.kubernetes.manifests import jobset
+from components.launch.kubernetes.manifests import as_yaml, jobset
 from components.launch.kubernetes.plan import USER, RunPlan, Submission, plan_run
-from components.launch.kubernetes.showing import as_yaml
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parent / "golden"

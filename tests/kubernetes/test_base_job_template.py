@@ -21,7 +21,7 @@ from prefect.workers.base import BaseJobConfiguration
 
 from components.config.keys import own_key_file, registry_key_file
 from components.errors import InputError
-from components.launch.kubernetes.owner import OWNER, submitter
+from components.launch.kubernetes.submission import OWNER, submitter
 from components.registry.keys import new_key, read_approver_key, read_key, write_key
 from flows.serving import flow_run_pod
 from tests.kubernetes.building import K8S, by_kind, objects, overlay

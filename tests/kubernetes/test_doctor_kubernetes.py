@@ -15,8 +15,8 @@ from components.checks import Check
 from components.config import Settings, load
 from components.launch.kubernetes.api import cluster as cluster_module
 from components.launch.kubernetes.doctor import access, examine
-from components.launch.kubernetes.doctor.amounts import amount
-from components.launch.kubernetes.permissions import ROLES
+from components.launch.kubernetes.doctor.room import amount
+from components.launch.kubernetes.permissions import EVERYONE, ROLES
 from flows.cli import app
 from tests.kubernetes.conftest import QUICK
 from tests.kubernetes.fake_api import FakeApi, kubeconfig
@@ -102,6 +102,13 @@ def test_a_cluster_as_the_platform_makes_it_passes_every_check(healthy: FakeApi,
         "claim",
         "volume",
     }
+
+
+def test_the_roles_of_the_doctor_grant_what_it_requests_and_nothing_else(healthy: FakeApi, checks: Any) -> None:
+    healthy.served["kueue.x-k8s.io"] = ["v1beta2"]
+    healthy.put("persistentvolumeclaims", claim(["ReadWriteMany"], "Pending", "nfs"))
+    checks("launch.kubernetes.queue=gpus", "launch.kubernetes.learner.priority_class=high")
+    assert {one.permission for one in healthy.seen} - EVERYONE == ROLES["doctor"] | ROLES["doctor-cluster"]
 
 
 def test_nothing_is_changed_by_looking(healthy: FakeApi, checks: Any) -> None:

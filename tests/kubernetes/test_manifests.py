@@ -11,9 +11,8 @@ import pytest
 import yaml
 
 from components.config import load
-from components.launch.kubernetes.manifests import jobset
+from components.launch.kubernetes.manifests import as_yaml, jobset
 from components.launch.kubernetes.plan import plan_run
-from components.launch.kubernetes.showing import as_yaml
 from tests.kubernetes.profiles import CPU, GPU, PROFILES, ROOT, golden, plan
 from tests.kubernetes.validation import problems
 
@@ -132,8 +131,8 @@ def test_only_a_learner_of_one_pod_is_scraped_by_annotations_which_every_pod_of_
 
 def test_sft_has_the_ranks_of_training_and_no_server() -> None:
     (learner,) = plan_run(load(ROOT / GPU), replace(plan("gpu").submission, stage="sft")).roles
-    train = plan("gpu").role("learner")
-    assert train is not None and (learner.count, learner.ports) == (train.count, train.ports)
+    train, _ = plan("gpu").roles
+    assert (learner.count, learner.ports) == (train.count, train.ports)
     assert learner.command[:4] == ("python", "-m", "components.pods.learner", "sft")
     assert (
         learner.command[learner.command.index("--rendezvous") + 1]

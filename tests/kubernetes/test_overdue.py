@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from components.launch.kubernetes.janitor import decide
+from components.launch.kubernetes.janitor import decide, last_moment
 from components.launch.kubernetes.manifests import jobset
-from components.launch.kubernetes.overdue import last_moment
 from tests.kubernetes.profiles import plan
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)

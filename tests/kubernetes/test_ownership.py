@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from components.config import load
 from components.config.kubernetes import KubernetesSettings
 from components.errors import InputError
+from components.launch.kubernetes import submission
 from components.launch.kubernetes.manifests import jobset
-from components.launch.kubernetes.ownership import user_of
+from components.launch.kubernetes.submission import user_of
 from tests.kubernetes.policy import violations
 from tests.kubernetes.profiles import CPU, PROFILES, ROOT, plan
 
@@ -90,3 +92,28 @@ def test_every_pod_is_that_user(name: str) -> None:
         everybody = (pod, *pod["containers"], *pod.get("initContainers", ()))
         assert {one["securityContext"]["runAsUser"] for one in everybody} == {1000}
     assert violations(manifest) == []
+
+
+# Whom a run belongs to, where its settings do not say it
+
+
+def nameless() -> NoReturn:
+    raise KeyError("getpwuid(): uid not found: 10001")
+
+
+def test_a_run_belongs_to_whom_the_environment_names_and_else_to_who_submits_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(submission, "getuser", lambda: "ada")
+    monkeypatch.delenv(submission.OWNER, raising=False)
+    assert submission.submitter() == "ada"
+    monkeypatch.setenv(submission.OWNER, "grace")
+    assert submission.submitter() == "grace"
+
+
+def test_in_a_container_whose_user_has_no_name_it_has_to_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(submission.OWNER, raising=False)
+    monkeypatch.setattr(submission, "getuser", nameless)
+    with pytest.raises(InputError, match="this user has no name") as caught:
+        submission.submitter()
+    assert "launch.kubernetes.owner" in str(caught.value)

@@ -9,7 +9,7 @@ import pytest
 from components.config import Settings, load
 from components.errors import InputError
 from components.launch.kubernetes.api import Cluster, Refused
-from components.launch.kubernetes.rehearsal import rehearse
+from components.launch.kubernetes.submission import rehearse
 from components.stages import wanted
 from flows.post_training import check_resources
 from flows.run.inputs import Input, check_links

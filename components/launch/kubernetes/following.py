@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ from components.progress import relayed
 
 PAUSE = 3.0
 """Seconds between two looks for a pod whose log can be read."""
-SECONDS = len("2026-01-01T00:00:00")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -36,12 +36,8 @@ class Moment:
             return None
         if whole.tzinfo is None:
             return None
-        fraction = (
-            stamp[SECONDS + 1 :].rstrip("Z").partition("+")[0].partition("-")[0]
-            if stamp[SECONDS : SECONDS + 1] == "."
-            else ""
-        )
-        return cls(whole.astimezone(UTC).replace(microsecond=0), fraction.ljust(9, "0"))
+        fraction = re.search(r"\.(\d+)", stamp)
+        return cls(whole.astimezone(UTC).replace(microsecond=0), (fraction[1] if fraction else "").ljust(9, "0"))
 
 
 class Follower:

@@ -15,17 +15,15 @@ from components.errors import CorrectableError, InputError
 from components.files import write_text
 from components.launch.base import Job, JobStatus, Launcher
 from components.launch.kubernetes.api import Cluster
-from components.launch.kubernetes.conclusion import final_status
 from components.launch.kubernetes.following import Follower
+from components.launch.kubernetes.janitor import last_moment
 from components.launch.kubernetes.manifests import jobset
 from components.launch.kubernetes.names import OURS, RUN, SPEC, STAGE, WORKSPACE
 from components.launch.kubernetes.observed import Observed, gather, name_of
-from components.launch.kubernetes.overdue import last_moment
 from components.launch.kubernetes.plan import RunPlan, plan_run
-from components.launch.kubernetes.status import status_of
+from components.launch.kubernetes.status import final_status, status_of
 from components.launch.kubernetes.submission import depot, submission
-from components.launch.kubernetes.waiting import Refusals, StatusReporter
-from components.launch.kubernetes.watching import changes
+from components.launch.kubernetes.waiting import Refusals, StatusReporter, changes
 from components.launch.processes import driver_log
 from components.layout import Layout
 from components.pods.code import copy_installed
@@ -67,10 +65,10 @@ class KubernetesLauncher(Launcher):
         if uid is None:
             cluster.dry_run(manifest)
             clear_status(layout, job.stage)
-            write_text(job.workspace / plan.config, dump(plan.settings))
+            write_text(job.workspace / plan.submission.config, dump(plan.settings))
             copy_installed(job.workspace)
             if (there := depot(plan)) is not None:
-                put_input(job.workspace, there, job.stage, job.settings, Path(plan.config))
+                put_input(job.workspace, there, job.stage, job.settings, Path(plan.submission.config))
             uid = str(cluster.create(manifest)["metadata"]["uid"])
         self._jobs[plan.name] = Submitted(job, plan, cluster, uid)
         return plan.name

@@ -18,6 +18,9 @@ COMPONENT = "app.kubernetes.io/component"
 OURS = {"app.kubernetes.io/name": "evenkeel", "app.kubernetes.io/managed-by": "evenkeel"}
 ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 """Label that JobSet writes on pods: 0, then one more after each restart."""
+QUEUE = "kueue.x-k8s.io/queue-name"
+"""Label by which Kueue holds a run until there is quota."""
+GPU = "nvidia.com/gpu"
 MAIN = "train"
 """The stage that a run is known by."""
 LONGEST = 40

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Protocol, get_args
+from typing import Any, get_args
 
+from components.launch.kubernetes.api import Cluster
 from components.launch.kubernetes.names import ATTEMPT, Role
 
 Object = dict[str, Any]
@@ -32,7 +33,7 @@ class Observed:
 
     @property
     def restarts(self) -> int:
-        return int((self.jobset or {}).get("status", {}).get("restarts") or 0)
+        return int(part(self.jobset, "status").get("restarts") or 0)
 
     def present(self, objects: tuple[Object, ...]) -> list[Object]:
         """Those of the present attempt."""
@@ -48,16 +49,7 @@ class Observed:
         return [pod for pod in self.pods_of("learner") if index_of(pod) == 0]
 
 
-class Looks(Protocol):
-    """What `gather` needs of a `components.launch.kubernetes.api.Cluster`."""
-
-    def jobset(self, name: str) -> Object | None: ...
-    def jobs(self, selector: str) -> list[Object]: ...
-    def pods(self, selector: str) -> list[Object]: ...
-    def events(self) -> list[Object]: ...
-
-
-def gather(cluster: Looks, name: str, uid: str | None = None) -> Observed:
+def gather(cluster: Cluster, name: str, uid: str | None = None) -> Observed:
     """Look at a run. The JobSet is read first: what is decided from it is never older than the rest.
 
     Args:
@@ -91,21 +83,33 @@ def _about(name: str, jobset: Object | None, events: list[Object]) -> tuple[Obje
 
 def when(event: Object) -> str:
     """When it was last reported, in RFC 3339: as text it sorts up to the second."""
-    latest = (event.get("series") or {}).get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
-    return str(latest or event.get("metadata", {}).get("creationTimestamp") or "")
+    latest = part(event, "series").get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
+    return str(latest or metadata(event).get("creationTimestamp") or "")
 
 
 def about(event: Object) -> str:
     """The name of the object that it is about."""
-    return str((event.get("involvedObject") or {}).get("name") or "")
+    return str(part(event, "involvedObject").get("name") or "")
+
+
+def part(one: Object | None, *keys: str) -> Object:
+    """What is below these keys; empty where the server leaves it out."""
+    for key in keys:
+        one = (one or {}).get(key)
+    return one or {}
 
 
 def metadata(one: Object) -> Object:
-    return one.get("metadata") or {}
+    return part(one, "metadata")
 
 
 def labels(one: Object) -> dict[str, str]:
-    return metadata(one).get("labels") or {}
+    return part(one, "metadata", "labels")
+
+
+def notes(one: Object) -> dict[str, str]:
+    """Its annotations."""
+    return part(one, "metadata", "annotations")
 
 
 def name_of(one: Object) -> str:
@@ -121,22 +125,22 @@ def role_of(one: Object) -> Role | None:
 
 def index_of(pod: Object) -> int:
     """The number of a pod among those of its job."""
-    return int((metadata(pod).get("annotations") or {}).get(INDEX, 0))
+    return int(notes(pod).get(INDEX, 0))
 
 
 def condition(one: Object, kind: str, status: str = "True") -> Object | None:
     """The condition of this type, where it has this status."""
-    conditions = (one.get("status") or {}).get("conditions") or ()
+    conditions = part(one, "status").get("conditions") or ()
     return next((found for found in conditions if found.get("type") == kind and found.get("status") == status), None)
 
 
 def containers(pod: Object) -> list[Object]:
     """Statuses of its containers, those of its beginning first."""
-    status = pod.get("status") or {}
+    status = part(pod, "status")
     return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
 
 
 def endings(container: Object) -> list[Object]:
     """How a container's runs ended, the present or last one first."""
-    states = (container.get("state") or {}, container.get("lastState") or {})
-    return [state["terminated"] for state in states if state.get("terminated")]
+    ended = [part(container, state, "terminated") for state in ("state", "lastState")]
+    return [one for one in ended if one]

@@ -5,14 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
 from components.launch.kubernetes.names import GROUP
 
 Permission = tuple[str, str, str]
 """API group (`""` is the core), resource with its subresource, verb."""
-F = TypeVar("F", bound=Callable[..., object])
 
 KUEUE = "kueue.x-k8s.io"
 ROLES: dict[str, frozenset[Permission]] = {
@@ -52,16 +48,3 @@ ROLES: dict[str, frozenset[Permission]] = {
 EVERYONE: frozenset[Permission] = frozenset({("authorization.k8s.io", "selfsubjectaccessreviews", "create")})
 """What a cluster allows everyone who is logged in (system:basic-user), so nothing has to grant it. So it does /version
 and the list of API versions, which are no resources (system:discovery)."""
-
-NEEDS: dict[str, frozenset[Permission]] = {}
-"""Method -> what its requests need."""
-
-
-def needs(*permissions: Permission) -> Callable[[F], F]:
-    """Says what a method's requests need."""
-
-    def declare(method: F) -> F:
-        NEEDS[method.__qualname__] = frozenset(permissions)
-        return method
-
-    return declare

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
 from components.config import Settings
 from components.config.kubernetes import SAMPLING, KubernetesSettings, PodSettings, S3State, VolumeState
-from components.config.servers import VllmEngine
+from components.config.servers import STARTED, VllmEngine
 from components.config.training import RANKED
 from components.errors import InputError
 from components.launch.kubernetes.names import (
@@ -21,7 +21,6 @@ from components.launch.kubernetes.names import (
     jobset_name,
     labels,
 )
-from components.launch.kubernetes.rewriting import for_the_pods, learner_nodes, servers
 from components.layout import Layout
 from components.processes.vllm_server import PLUGIN, command_line, environment
 
@@ -62,6 +61,11 @@ class Submission:
     user: int = USER
     source: Path = Path()
 
+    @property
+    def config(self) -> PurePosixPath:
+        """Where the pods find the settings, below the workspace."""
+        return PurePosixPath(".state/launch") / f"{self.stage}.yaml"
+
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
@@ -77,14 +81,6 @@ class RunPlan:
     labels: Mapping[str, str]
     until: datetime
 
-    def role(self, name: Role) -> RolePlan | None:
-        return next((role for role in self.roles if role.name == name), None)
-
-    @property
-    def config(self) -> PurePosixPath:
-        """The file of the settings, below the workspace."""
-        return config_of(self.submission)
-
 
 def plan_run(settings: Settings, submission: Submission) -> RunPlan:
     """The plan of a stage with ``launch.kind`` kubernetes.
@@ -95,24 +91,23 @@ def plan_run(settings: Settings, submission: Submission) -> RunPlan:
     how = settings.launch.kubernetes
     if how is None:
         raise InputError("launch.kubernetes is not set", how="see configs/kubernetes.yaml")
-    name = jobset_name(submission.run, submission.stage)
+    name, engine = jobset_name(submission.run, submission.stage), settings.rollout.engine
     workspace = _workspace(how, submission.workspace)
-    nodes = learner_nodes(settings, how) if submission.stage in RANKED else 1
-    count = servers(settings) if submission.stage in SAMPLING else 0
+    # Where the stage samples by itself, or servers are up already, the run starts none.
+    count = engine.processes if submission.stage in SAMPLING and isinstance(engine, VllmEngine) else 0
     urls = [f"http://{host(name, 'rollout', index)}:{HTTP_PORT}" for index in range(count)]
-    roles = [_learner(settings, how, submission, name, nodes)]
+    roles = [_learner(settings, how, submission, name, workspace)]
     roles += [_rollout(settings, how, workspace, submission.source, count)] if count else []
+    attempts = timedelta(seconds=(how.deadline + how.grace) * (how.max_restarts + 1))
     return RunPlan(
         name,
         submission,
         how,
-        for_the_pods(settings, urls),
+        _for_the_pods(settings, urls),
         workspace,
         tuple(roles),
         labels(submission.run, submission.owner),
-        submission.now.astimezone(UTC)
-        + timedelta(seconds=(how.deadline + how.grace) * (how.max_restarts + 1))
-        + BEGINNING,
+        submission.now.astimezone(UTC) + attempts + BEGINNING,
     )
 
 
@@ -130,30 +125,27 @@ def _workspace(how: KubernetesSettings, here: Path) -> PurePosixPath:
     return workspace
 
 
-def config_of(submission: Submission) -> PurePosixPath:
-    """Where the pods find the settings, below the workspace."""
-    return PurePosixPath(".state/launch") / f"{submission.stage}.yaml"
-
-
 def address(run: str, stage: str, how: KubernetesSettings, shared: S3State) -> str:
     """Where the files of a run's stage lie. Equal settings have equal run ids: another namespace may run the same."""
     return f"{shared.uri}/{how.namespace}/{run}/{stage}"
 
 
-def _learner(settings: Settings, how: KubernetesSettings, submission: Submission, name: str, nodes: int) -> RolePlan:
+def _learner(
+    settings: Settings, how: KubernetesSettings, submission: Submission, name: str, workspace: PurePosixPath
+) -> RolePlan:
     """The pods of the stage. One has rank 0 and the loop; where the learner has several ranks, they meet there."""
-    command = [PYTHON, "-m", "components.pods.learner", submission.stage, "--config", str(config_of(submission))]
+    command = [PYTHON, "-m", "components.pods.learner", submission.stage, "--config", str(submission.config)]
     if isinstance(how.shared, S3State):
         command += ["--state", address(submission.run, submission.stage, how, how.shared)]
-    ports = {"metrics": METRICS_PORT}
+    nodes, ports = 1, {"metrics": METRICS_PORT}
     if submission.stage in RANKED and settings.learner.has_ranks:
+        nodes = settings.learner.ranks.processes // how.learner.processes
         meeting = f"{host(name, 'learner', 0)}:{RENDEZVOUS_PORT}"
-        options = {"--nodes": nodes, "--processes": how.learner.processes, "--rendezvous": meeting}
-        command += [str(part) for pair in options.items() for part in pair]
+        command += ["--nodes", str(nodes), "--processes", str(how.learner.processes), "--rendezvous", meeting]
         ports["rendezvous"] = RENDEZVOUS_PORT
     env = {"OMP_NUM_THREADS": str(settings.threads)}
     if submission.source != Path():
-        env |= {"PYTHONPATH": str(_workspace(how, submission.workspace) / submission.source)}
+        env |= {"PYTHONPATH": str(workspace / submission.source)}
     return RolePlan("learner", nodes, how.images.learner, how.learner, tuple(command), ports, env)
 
 
@@ -163,19 +155,24 @@ def _rollout(
     engine = settings.rollout.engine
     assert isinstance(engine, VllmEngine) and how.images.rollout is not None  # `combinations.cluster` has seen to it
     dtype = settings.policy.dtype if engine.dtype == "policy" else engine.dtype
-    model = workspace / Layout().sft_checkpoint
-    command = command_line(
-        PYTHON,
-        engine,
-        model,
-        dtype,
-        host="0.0.0.0",
-        port=HTTP_PORT,
-        served="evenkeel",
-        gpu=how.rollout.gpus > 0,
-    )
-    env = environment(engine, str(settings.threads), gpu=how.rollout.gpus > 0)
+    model, gpu = workspace / Layout().sft_checkpoint, how.rollout.gpus > 0
+    command = command_line(PYTHON, engine, model, dtype, host="0.0.0.0", port=HTTP_PORT, served="evenkeel", gpu=gpu)
+    env = environment(engine, str(settings.threads), gpu=gpu)
     code = workspace / source
     env |= {"PYTHONPATH": str(code / PLUGIN) if code == workspace else f"{code / PLUGIN}:{code}"}
     whole = (PYTHON, "-m", "components.pods.server", *command)
     return RolePlan("rollout", count, how.images.rollout, how.rollout, whole, {"http": HTTP_PORT}, env)
+
+
+def _for_the_pods(settings: Settings, urls: Sequence[str]) -> Settings:
+    """The same run for its pods, with servers at these addresses, which have been started. Ranks are there already, by
+    torchrun. Only settings change that a run does not depend on (`components.config.logistics`).
+    """
+    changed = settings.model_dump(mode="json")
+    changed["launch"] = {"kind": "processes" if settings.learner.has_ranks else "inline"}
+    changed["health"]["prometheus"] |= {"port": METRICS_PORT, "host": "0.0.0.0"}
+    if urls:
+        engine = changed["rollout"]["engine"]
+        kept = {name: value for name, value in engine.items() if name not in (*STARTED, "processes")}
+        changed["rollout"]["engine"] = {**kept, "urls": list(urls)}
+    return Settings.model_validate(changed)

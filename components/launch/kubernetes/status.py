@@ -1,17 +1,16 @@
-"""How a run is, from what was observed of it, and nothing else."""
+"""A run's status, from what was observed of it and what its stage left in the workspace."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_NO_CANDIDATE, EXIT_STOPPED
-from components.launch.base import JobStatus
+from components.launch.base import Job, JobStatus
 from components.launch.kubernetes.diagnosis import diagnose
-from components.launch.kubernetes.diagnosis.disruption import disrupted
-from components.launch.kubernetes.diagnosis.ending import MEANINGS, termination_message
+from components.launch.kubernetes.diagnosis.ending import MEANINGS, disrupted, termination_message
 from components.launch.kubernetes.diagnosis.finding import sentence
+from components.launch.kubernetes.names import QUEUE
 from components.launch.kubernetes.observed import (
     Object,
     Observed,
@@ -21,15 +20,17 @@ from components.launch.kubernetes.observed import (
     labels,
     metadata,
     name_of,
+    part,
     role_of,
 )
+from components.layout import Layout
+from components.status import read_status
 from components.words import plural
 
-QUEUE = "kueue.x-k8s.io/queue-name"
 FIRST_FAILED = re.compile(r"first failed job: ([^)\s]+)")
 NAMED = re.compile(r"Container (?P<container>\S+) for pod \S+/(?P<pod>\S+) failed with exit code (?P<code>\d+)")
 ANSWERS = (EXIT_BAD_INPUT, EXIT_NO_CANDIDATE)
-"""Codes that say something of the run itself, and are passed on."""
+"""Codes that say something of the run itself: they are passed on, and nothing is started again."""
 FAILED = 1
 """Of a run that failed for a reason that a person has to find."""
 
@@ -45,7 +46,7 @@ def status_of(observed: Observed) -> JobStatus:
             "  fix:   submit the run again: it goes on from its newest checkpoint"
         )
         return JobStatus("failed", EXIT_LOST, what)
-    ended = (jobset.get("status") or {}).get("terminalState")
+    ended = part(jobset, "status").get("terminalState")
     if condition(jobset, "Completed") or ended == "Completed":
         return JobStatus("succeeded", 0)
     failed = condition(jobset, "Failed")
@@ -53,7 +54,7 @@ def status_of(observed: Observed) -> JobStatus:
         return _failure(observed, failed or {})
     if metadata(jobset).get("deletionTimestamp"):
         return JobStatus("running", None, f"the JobSet {name_of(jobset)} is being deleted")
-    if (jobset.get("spec") or {}).get("suspend"):
+    if part(jobset, "spec").get("suspend"):
         return JobStatus("pending", None, _held(jobset))
     return _progress(observed)
 
@@ -73,7 +74,9 @@ def _progress(observed: Observed) -> JobStatus:
     works = any(_phase(pod) not in ("", "Pending") for pod in observed.leading())
     pods = observed.present(observed.pods)
     run = sum(_phase(pod) == "Running" for pod in pods)
-    wanted = sum(_replicas(one) for one in (observed.jobset or {}).get("spec", {}).get("replicatedJobs") or ())
+    wanted = 0
+    for one in part(observed.jobset, "spec").get("replicatedJobs") or ():
+        wanted += int(one.get("replicas") or 1) * int(part(one, "template", "spec").get("parallelism") or 1)
     parts = [f"{run} of {wanted} pods run"]
     if observed.restarts:
         parts.append(f"attempt {observed.restarts + 1}{_restart_reason(observed)}")
@@ -102,7 +105,7 @@ def _failure(observed: Observed, failed: Object) -> JobStatus:
 
 
 def _restarts(observed: Observed) -> str:
-    counted = int((observed.jobset or {}).get("status", {}).get("restartsCountTowardsMax") or 0)
+    counted = int(part(observed.jobset, "status").get("restartsCountTowardsMax") or 0)
     if not counted:
         return "launch.kubernetes.max_restarts allows no restart"
     return f"it was restarted {plural(counted, 'time')}, as often as launch.kubernetes.max_restarts allows"
@@ -176,9 +179,16 @@ def _restart_reason(observed: Observed) -> str:
 
 
 def _phase(pod: Object) -> str:
-    return str((pod.get("status") or {}).get("phase") or "")
+    return str(part(pod, "status").get("phase") or "")
 
 
-def _replicas(replicated: dict[str, Any]) -> int:
-    spec = (replicated.get("template") or {}).get("spec") or {}
-    return int(replicated.get("replicas") or 1) * int(spec.get("parallelism") or 1)
+def final_status(job: Job, observed: Observed) -> JobStatus:
+    """The status of a job. Where the JobSet was removed at the end of its TTL, only the stage's own status is left."""
+    status = status_of(observed)
+    said = read_status(Layout(job.workspace), job.stage) if status.state == "failed" else None
+    if said is None:
+        return status
+    if observed.jobset is None and said.exit_code == 0:
+        return JobStatus("succeeded", 0)
+    believed = ANSWERS if observed.jobset is None else (status.exit_code,)
+    return JobStatus("failed", said.exit_code, said.message) if said.exit_code in believed else status

@@ -22,8 +22,7 @@ def profile(pods: int) -> tuple[str, ...]:
 
 def measure(size: int, folder: Path) -> Row:
     """Schemas are read from disk before the clock starts."""
-    from components.launch.kubernetes.manifests import jobset
-    from components.launch.kubernetes.showing import as_yaml
+    from components.launch.kubernetes.manifests import as_yaml, jobset
     from tests.kubernetes.profiles import plan
     from tests.kubernetes.validation import problems
 

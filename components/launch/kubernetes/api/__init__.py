@@ -1,8 +1,7 @@
 """Every request to the API server of a cluster. Objects go in and come out as plain dictionaries.
 
-- `cluster` — `Cluster`: what a launcher needs, one method a request
+- `cluster` — `Cluster`: what a launcher and `evenkeel doctor --kubernetes` need, one method a request
 - `creating` — creation that is never done twice, even if the answer is lost
-- `examination` — what `evenkeel doctor --kubernetes` looks at besides
 - `requests` — which failures are worth another attempt, and how long a request may take in all
 - `connection` — one HTTP exchange, with the kubeconfig or the pod's own account; nothing else imports `kubernetes`
 - `kubeconfig` — which file and which context that is
@@ -13,7 +12,6 @@
 
 from components.launch.kubernetes.api.cluster import Cluster
 from components.launch.kubernetes.api.errors import Exists, Refused, Unreachable
-from components.launch.kubernetes.api.examination import Examination
 from components.launch.kubernetes.api.requests import Patience
 
-__all__ = ["Cluster", "Examination", "Exists", "Patience", "Refused", "Unreachable"]
+__all__ = ["Cluster", "Exists", "Patience", "Refused", "Unreachable"]

@@ -1,4 +1,4 @@
-"""The requests of a launcher to a cluster, one method each."""
+"""The requests to a cluster, one method each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from components.launch.kubernetes.api.creating import STRICT, create
 from components.launch.kubernetes.api.errors import Failure
 from components.launch.kubernetes.api.requests import Patience, Requests
 from components.launch.kubernetes.api.resources import (
-    CREATED,
+    ACCESS_REVIEWS,
     EVENTS,
     JOBS,
     JOBSETS,
@@ -20,8 +20,7 @@ from components.launch.kubernetes.api.resources import (
     Resource,
     Verb,
 )
-from components.launch.kubernetes.names import GROUP
-from components.launch.kubernetes.permissions import needs
+from components.launch.kubernetes.permissions import Permission
 
 SLACK = 10.0
 """Seconds that a watch may be silent longer than its requested duration: then its connection is lost."""
@@ -52,7 +51,11 @@ class Cluster:
         cls(Requests(connection, replace(patience, attempts=min(FIRST, patience.attempts))), namespace).version()
         return cls(Requests(connection, patience), namespace)
 
-    @needs()
+    @property
+    def server(self) -> str:
+        """The API server's address, and who we are there."""
+        return f"{self.requests.connection.server}, {self.requests.connection.account}"
+
     def version(self) -> str:
         """Of the API server, such as v1.36.2. Every user who is logged in may read it."""
         try:
@@ -60,32 +63,53 @@ class Cluster:
         except Failure as failure:
             raise self.requests.explained(None, failure) from None
 
-    @needs((GROUP, "jobsets", "create"))
+    def versions(self, group: str) -> list[str]:
+        """The versions of an API group that are served; none where it is unknown. Every user may read them."""
+        return self.requests.versions(group)
+
+    def may(self, permission: Permission) -> bool:
+        """Whether we have a permission in the namespace."""
+        group, resource, verb = permission
+        plain, _, part = resource.partition("/")
+        attributes = {"group": group, "resource": plain, "subresource": part, "verb": verb, "namespace": self.namespace}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        answer = self.requests.send(self._call("create", ACCESS_REVIEWS), (), review)
+        return bool(answer.get("status", {}).get("allowed"))
+
+    def found(self, resource: Resource, name: str) -> dict[str, Any] | None:
+        """The object of this name; None where there is none."""
+        return self.requests.found(self._call("get", resource, name))
+
+    def listed(self, resource: Resource, selector: str = "") -> list[dict[str, Any]]:
+        """All objects of a kind, or those with these labels."""
+        query = [("labelSelector", selector)] if selector else []
+        return self.requests.listed(self._call("list", resource), query)
+
     def dry_run(self, manifest: dict[str, Any]) -> dict[str, Any]:
         """What the server would make of a JobSet. It checks everything, and refuses unknown fields."""
-        return self.requests.send(self._creation(manifest), [("dryRun", "All"), STRICT], manifest)
+        call = self._call("create", JOBSETS, manifest["metadata"]["name"])
+        return self.requests.send(call, [("dryRun", "All"), STRICT], manifest)
 
-    @needs((GROUP, "jobsets", "create"), (GROUP, "jobsets", "get"))
     def create(self, manifest: dict[str, Any]) -> dict[str, Any]:
         """Create a JobSet, once; see `creating`.
 
         Raises:
             Exists: another object has this name.
         """
-        call = self._creation(manifest)
-        return create(self.requests, call, manifest, lambda: self.jobset(call.name))
+        return create(self.requests, self._call("create", JOBSETS, manifest["metadata"]["name"]), manifest)
 
-    @needs((GROUP, "jobsets", "get"))
     def jobset(self, name: str) -> dict[str, Any] | None:
         """The JobSet of this name; None where there is none."""
-        return self.requests.found(self._call("get", JOBSETS, name))
+        return self.found(JOBSETS, name)
 
-    @needs((GROUP, "jobsets", "list"))
     def jobsets(self, selector: str) -> list[dict[str, Any]]:
         """JobSets with these labels."""
-        return self._listed(JOBSETS, selector)
+        return self.listed(JOBSETS, selector)
 
-    @needs((GROUP, "jobsets", "get"), (GROUP, "jobsets", "delete"))
     def delete_jobset(self, name: str, uid: str | None = None) -> None:
         """Delete a JobSet; it goes after all that it owns. One that is gone is no error, and one of the same name that
         is not the one of this ``uid`` (None: the one that is there now) stays.
@@ -108,22 +132,18 @@ class Cluster:
                 return
             raise self.requests.explained(call, failure) from None
 
-    @needs(("batch", "jobs", "list"))
     def jobs(self, selector: str) -> list[dict[str, Any]]:
         """Jobs with these labels."""
-        return self._listed(JOBS, selector)
+        return self.listed(JOBS, selector)
 
-    @needs(("", "pods", "list"))
     def pods(self, selector: str) -> list[dict[str, Any]]:
         """Pods with these labels."""
-        return self._listed(PODS, selector)
+        return self.listed(PODS, selector)
 
-    @needs(("", "events", "list"))
     def events(self, fields: str = "type!=Normal") -> list[dict[str, Any]]:
         """Events of the namespace with these fields; they have no labels. By default what is not as it should be."""
         return self.requests.listed(self._call("list", EVENTS), [("fieldSelector", fields)])
 
-    @needs(("", "pods/log", "get"))
     def log(
         self,
         pod: str,
@@ -159,7 +179,6 @@ class Cluster:
                 return
             raise self.requests.explained(call, failure) from None
 
-    @needs((GROUP, "jobsets", "watch"))
     def watch(self, name: str, seconds: float) -> Iterator[dict[str, Any]]:
         """What happens to the JobSet of this name, its present state first, for so long or until the server ends it.
 
@@ -174,11 +193,5 @@ class Cluster:
         except Failure as failure:
             raise self.requests.explained(call, failure) from None
 
-    def _creation(self, manifest: dict[str, Any]) -> Call:
-        return self._call("create", CREATED[manifest["kind"]], manifest["metadata"]["name"])
-
     def _call(self, verb: Verb, resource: Resource, name: str = "") -> Call:
         return Call(verb, resource, self.namespace, name)
-
-    def _listed(self, resource: Resource, selector: str) -> list[dict[str, Any]]:
-        return self.requests.listed(self._call("list", resource), [("labelSelector", selector)])

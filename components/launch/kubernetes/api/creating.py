@@ -6,7 +6,7 @@ object is there, and is ours, by the digest of its specification (annotation `ev
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from components.errors import CorrectableError
@@ -16,14 +16,10 @@ from components.launch.kubernetes.api.resources import Call
 from components.launch.kubernetes.names import SPEC
 
 STRICT = ("fieldValidation", "Strict")
-Look = Callable[[], dict[str, Any] | None]
 
 
-def create(requests: Requests, call: Call, manifest: dict[str, Any], look: Look) -> dict[str, Any]:
+def create(requests: Requests, call: Call, manifest: dict[str, Any]) -> dict[str, Any]:
     """The object as the server has it.
-
-    Args:
-        look: the object of this name, if there is one.
 
     Raises:
         Exists: another object has the name.
@@ -35,33 +31,27 @@ def create(requests: Requests, call: Call, manifest: dict[str, Any], look: Look)
             return requests.once(call.method, call.path, [STRICT], manifest)
         except Failure as failure:
             unsure = unsure or failure.may_have_succeeded
-            if unsure and (found := _ours(requests, call, manifest, look, failure)):
+            if unsure and (found := _ours(requests, call, manifest, failure)):
                 return found
             passing = failure.passing or failure.contended
             if not passing or not attempts.again(failure.after or 0.0):
                 raise _explained(requests.explained(call, failure), call, unsure and not failure.exists) from None
 
 
-def _ours(
-    requests: Requests, call: Call, manifest: dict[str, Any], look: Look, failure: Failure
-) -> dict[str, Any] | None:
+def _ours(requests: Requests, call: Call, manifest: dict[str, Any], failure: Failure) -> dict[str, Any] | None:
     """What an earlier attempt, or this one, created although no answer confirmed it."""
     try:
-        found = look()
+        found = requests.found(replace(call, verb="get"))
     except CorrectableError:
         raise _explained(requests.explained(call, failure), call, unsure=True) from None
-    return found if found is not None and same(found, manifest) else None
+    return found if found is not None and _same(found, manifest) else None
 
 
-def same(found: dict[str, Any], manifest: dict[str, Any]) -> bool:
+def _same(found: dict[str, Any], manifest: dict[str, Any]) -> bool:
     """Whether an object matches its manifest, and is not being deleted."""
-    metadata = found["metadata"]
-    wanted = manifest["metadata"].get("annotations", {}).get(SPEC)
-    return (
-        bool(wanted)
-        and (metadata.get("annotations") or {}).get(SPEC) == wanted
-        and not metadata.get("deletionTimestamp")
-    )
+    metadata, wanted = found["metadata"], manifest["metadata"].get("annotations", {}).get(SPEC)
+    ours = bool(wanted) and (metadata.get("annotations") or {}).get(SPEC) == wanted
+    return ours and not metadata.get("deletionTimestamp")
 
 
 def _explained(error: CorrectableError, call: Call, unsure: bool) -> CorrectableError:

@@ -46,8 +46,6 @@ PRIORITY_CLASSES = Resource("PriorityClass", "scheduling.k8s.io", "v1", "priorit
 ACCESS_REVIEWS = Resource(
     "SelfSubjectAccessReview", "authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False
 )
-CREATED: dict[str, Resource] = {one.kind: one for one in (JOBSETS,)}
-"""What may be created, by its kind."""
 
 
 @dataclass(frozen=True, slots=True)

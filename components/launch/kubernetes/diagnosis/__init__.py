@@ -1,25 +1,28 @@
 """Why a run does not run: the usual deaths of pods, found in what was observed, each with what to do.
 
 - `finding` — `Finding`, and how those of many pods become one
-- `admission` — quota, policies, and a JobSet that nothing acts on: pods that were never made
-- `scheduling` — no node for a pod
-- `images` — an image that cannot be pulled
-- `starting` — Secrets, volumes, init containers, commands: a container that cannot begin
-- `ending` — out of memory, exit codes, deadlines, probes
-- `disruption` — evicted, preempted, drained, a node that is lost
+- `placing` — quota, policies, a JobSet that nothing acts on: pods that were never made; no node for a pod
+- `starting` — images, Secrets, volumes, init containers, commands: a container that cannot begin
+- `ending` — evicted, preempted, drained, a node that is lost; out of memory, exit codes, deadlines, probes
 
 All are pure functions of an `Observed`.
 """
 
 from collections.abc import Callable, Iterator
 
-from components.launch.kubernetes.diagnosis.admission import denied, ignored, quota
-from components.launch.kubernetes.diagnosis.disruption import drained, evicted, lost, preempted
-from components.launch.kubernetes.diagnosis.ending import exits, killed, overdue, probes
+from components.launch.kubernetes.diagnosis.ending import (
+    drained,
+    evicted,
+    exits,
+    killed,
+    lost,
+    overdue,
+    preempted,
+    probes,
+)
 from components.launch.kubernetes.diagnosis.finding import Finding, merged
-from components.launch.kubernetes.diagnosis.images import images
-from components.launch.kubernetes.diagnosis.scheduling import unschedulable
-from components.launch.kubernetes.diagnosis.starting import configuration, initialisation, volumes
+from components.launch.kubernetes.diagnosis.placing import denied, ignored, quota, unschedulable
+from components.launch.kubernetes.diagnosis.starting import configuration, images, initialisation, volumes
 from components.launch.kubernetes.observed import Observed
 
 CAUSES: dict[str, Callable[[Observed], Iterator[Finding]]] = {

@@ -1,15 +1,15 @@
-"""Containers that ended, and jobs that took too long."""
+"""Pods that were taken away, containers that ended, and jobs that took too long."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_NO_CANDIDATE, EXIT_STOPPED
-from components.launch.kubernetes.diagnosis.disruption import disrupted
 from components.launch.kubernetes.diagnosis.finding import Finding, each, pod_command, sentence, word
 from components.launch.kubernetes.diagnosis.starting import NEVER_RAN
-from components.launch.kubernetes.observed import Object, Observed, about, condition, containers, endings, name_of
+from components.launch.kubernetes.observed import Object, Observed, about, condition, containers, endings, name_of, part
 
+AGAIN = "nothing has to be done: the run goes on from its last checkpoint"
 KILLED = 137
 """Exit code after SIGKILL."""
 MEANINGS = {
@@ -25,6 +25,61 @@ MEANINGS = {
 }
 ENDED_WELL = {0, EXIT_NO_CANDIDATE, EXIT_LOST, EXIT_STOPPED}
 """Codes that are no fault of the container that ended with them."""
+REASONS = ("Evicted", "NodeLost", "Preempting", "NodeShutdown", "Terminated")
+"""Of a pod's own status, where it was taken away."""
+LOST_NODE = {"DeletionByTaintManager", "DeletionByPodGC"}
+
+
+def disrupted(pod: Object) -> str:
+    """Why a pod was taken away, as the cluster calls it; empty where it was not."""
+    found, own = condition(pod, "DisruptionTarget") or {}, str(part(pod, "status").get("reason") or "")
+    return str(found.get("reason") or "") or (own if own in REASONS else "")
+
+
+def evicted(observed: Observed) -> Iterator[Finding]:
+    """By the node itself: it, or the pod, used more than there is."""
+    for section, pod in each(observed):
+        if disrupted(pod) not in ("TerminationByKubelet", "Evicted", "NodeShutdown", "Terminated"):
+            continue
+        message = sentence(part(pod, "status").get("message"))
+        how = AGAIN
+        if "ephemeral" in message or "EmptyDir" in message or "disk" in message:
+            how = f"raise {section}.disk (of /tmp, logs and fetched files), or write less"
+            how = f"raise {section}.shm" if '"shm"' in message else how
+        elif "memory" in message:
+            really = "to what it really uses: a pod that uses more than its request is evicted first"
+            how = f"raise {section}.memory {really}"
+        yield Finding(f"{word(pod)} was evicted: {message}", f"pod {name_of(pod)}", how)
+
+
+def preempted(observed: Observed) -> Iterator[Finding]:
+    """For a pod of higher priority."""
+    for section, pod in each(observed):
+        if disrupted(pod) in ("PreemptionByScheduler", "Preempting"):
+            how = f"{AGAIN}; if it happens often, set {section}.priority_class"
+            yield Finding(f"{word(pod)} had to make room: {_why(pod)}", f"pod {name_of(pod)}", how)
+
+
+def drained(observed: Observed) -> Iterator[Finding]:
+    """By a request for the pod's eviction, such as from kubectl drain or an autoscaler."""
+    for _, pod in each(observed):
+        if disrupted(pod) == "EvictionByEvictionAPI":
+            yield Finding(f"{word(pod)} was moved away: {_why(pod)}", f"pod {name_of(pod)}", AGAIN)
+
+
+def _why(pod: Object) -> str:
+    return sentence((condition(pod, "DisruptionTarget") or {}).get("message"))
+
+
+def lost(observed: Observed) -> Iterator[Finding]:
+    """Its node does not answer. It is unknown whether it still runs, so nothing takes its place."""
+    for _, pod in each(observed):
+        phase, node = part(pod, "status").get("phase"), part(pod, "spec").get("nodeName") or "unknown"
+        if disrupted(pod) not in (*LOST_NODE, "NodeLost") and phase != "Unknown":
+            continue
+        gone = f"kubectl get node {node}: if it is gone for good, kubectl delete node {node}, and the run goes on"
+        how = AGAIN if phase in ("Failed", "Succeeded") else gone
+        yield Finding(f"the node {node} of {word(pod)} is lost", f"pod {name_of(pod)}", how)
 
 
 def killed(observed: Observed) -> Iterator[Finding]:
@@ -32,12 +87,17 @@ def killed(observed: Observed) -> Iterator[Finding]:
     for section, pod in each(observed):
         for container in containers(pod):
             if any(one.get("reason") == "OOMKilled" for one in endings(container)):
-                limit = _limit(pod, str(container.get("name")))
+                limit = _limit(pod, name_of(container))
                 what = f"{word(pod)} ran out of memory" + (f", its limit is {limit}" if limit else "")
-                how = (
-                    f"raise {section}.memory (shm counts towards it), or make the run smaller: fewer or shorter answers"
-                )
-                yield Finding(what, f"pod {name_of(pod)}", how)
+                how = f"raise {section}.memory (shm counts towards it), or make the run smaller"
+                yield Finding(what, f"pod {name_of(pod)}", f"{how}: fewer or shorter answers")
+
+
+def _limit(pod: Object, name: str) -> str:
+    spec = part(pod, "spec")
+    every: list[Object] = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    limits = [part(one, "resources", "limits") for one in every if one.get("name") == name]
+    return str(limits[0].get("memory") or "") if limits else ""
 
 
 def exits(observed: Observed) -> Iterator[Finding]:
@@ -47,7 +107,7 @@ def exits(observed: Observed) -> Iterator[Finding]:
     for section, pod in each(observed):
         if disrupted(pod) or name_of(pod) in silent:
             continue
-        for container in (pod.get("status") or {}).get("containerStatuses") or ():
+        for container in part(pod, "status").get("containerStatuses") or ():
             for one in endings(container)[:1]:
                 code = int(one.get("exitCode") or 0)
                 if code not in ENDED_WELL and one.get("reason") not in ("OOMKilled", *NEVER_RAN):
@@ -77,7 +137,7 @@ def overdue(observed: Observed) -> Iterator[Finding]:
     for job in observed.present(observed.jobs):
         failed = condition(job, "Failed")
         if failed is not None and failed.get("reason") == "DeadlineExceeded":
-            seconds = (job.get("spec") or {}).get("activeDeadlineSeconds")
+            seconds = part(job, "spec").get("activeDeadlineSeconds")
             what = f"{word(job)} took longer than it may" + (f" ({seconds} s)" if seconds else "")
             how = "raise launch.kubernetes.deadline, then submit the run again: it goes on from its newest checkpoint"
             yield Finding(what, f"job {name_of(job)}", how)
@@ -93,7 +153,7 @@ def probes(observed: Observed) -> Iterator[Finding]:
         if not message.startswith("Startup"):
             how = f"{pod_command(pod, 'logs')} -c {word(pod)}"
             yield Finding(f"{word(pod)} does not answer: {message}", f"pod {name_of(pod)}", how)
-        elif (pod.get("status") or {}).get("phase") == "Failed":
+        elif part(pod, "status").get("phase") == "Failed":
             how = f"raise rollout.engine.start_timeout, or give it more ({section}.cpu, {section}.memory)"
             yield Finding(f"{word(pod)} did not answer in time: {message}", f"pod {name_of(pod)}", how)
 
@@ -101,10 +161,3 @@ def probes(observed: Observed) -> Iterator[Finding]:
 def _unhealthy(observed: Observed) -> dict[str, Object]:
     """The latest report of each pod whose probe failed."""
     return {about(event): event for event in observed.events if event.get("reason") == "Unhealthy"}
-
-
-def _limit(pod: Object, name: str) -> str:
-    spec = pod.get("spec") or {}
-    every: list[Object] = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
-    limits = [(one.get("resources") or {}).get("limits") or {} for one in every if one.get("name") == name]
-    return str(limits[0].get("memory") or "") if limits else ""

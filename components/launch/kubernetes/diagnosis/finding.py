@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from components.launch.kubernetes.observed import Object, Observed, containers, metadata, name_of, role_of
+from components.launch.kubernetes.observed import Object, Observed, containers, metadata, name_of, part, role_of
 
+Hints = tuple[tuple[str, str], ...]
+"""Patterns of what a cluster says, and what to do about it."""
 SHOWN = 3
 """Names of pods that are listed; of the others only how many they are."""
 
@@ -59,10 +62,15 @@ def word(one: Object) -> str:
     return role_of(one) or name_of(one)
 
 
+def hint(hints: Hints, text: str, otherwise: str) -> str:
+    """What is advised for the first pattern that is found."""
+    return next((advice for pattern, advice in hints if re.search(pattern, text)), otherwise)
+
+
 def waiting(pod: Object) -> Iterator[tuple[Object, str, str]]:
     """Containers that do not run yet, with the reason and the message."""
     for container in containers(pod):
-        found = (container.get("state") or {}).get("waiting")
+        found = part(container, "state").get("waiting")
         if found:
             yield container, str(found.get("reason") or ""), sentence(found.get("message"))
 

@@ -1,4 +1,4 @@
-"""A container that cannot begin."""
+"""A container that cannot begin: its image, its Secrets and volumes, its command, and what fetches its files."""
 
 from __future__ import annotations
 
@@ -7,26 +7,63 @@ from collections.abc import Iterator
 
 from components.launch.kubernetes.diagnosis.finding import (
     Finding,
+    Hints,
     each,
+    hint,
     namespace,
     pod_command,
     sentence,
     waiting,
     word,
 )
-from components.launch.kubernetes.observed import Observed, about, endings, name_of
+from components.launch.kubernetes.observed import Observed, about, endings, name_of, part, role_of
 
+REASONS = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
+DENIED = r"401|403|[Uu]nauthorized|denied|authentication required|no basic auth"
+PULL_HINTS: Hints = (
+    (DENIED, "name a Secret that may pull it in launch.kubernetes.pull_secrets, or let the nodes pull from there"),
+    (r"no match for platform|exec format", "build it for the nodes' architecture"),
+    (
+        r"no such host|timeout|refused|unreachable|EOF|TLS|x509",
+        "the nodes cannot reach the registry: ask their administrators",
+    ),
+    (r"toomanyrequests|429", "the registry limits its requests: wait, or use a mirror"),
+    (r"no space left", "the node's disk is full: kubectl describe node"),
+    (r"not found|manifest unknown|no such", "correct the name and the digest in {setting}: was it pushed?"),
+)
 CONFIGURATION = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"}
 NEVER_RAN = {"StartError", "ContainerCannotRun"}
 """Why a container has ended whose command could not be begun."""
+PREPARING = ("ContainerCreating", "PodInitializing", "")
 MOUNTS = {"FailedMount", "FailedAttachVolume", "FailedMapVolume"}
+
+
+def images(observed: Observed) -> Iterator[Finding]:
+    failures = _last_failures(observed)
+    for _, pod in each(observed):
+        for container, reason, message in waiting(pod):
+            if reason not in REASONS:
+                continue
+            # The back-off says that it waits, and the events say for what.
+            why = re.sub(r'^Back-off pulling image "[^"]*"(: ErrImagePull: )?', "", message)
+            why = why or failures.get(name_of(pod)) or message
+            image = "learner" if name_of(container) == "fetch" else role_of(pod) or "learner"
+            how = hint(PULL_HINTS, why, "correct {setting}, and see that it was pushed")
+            how = how.format(setting=f"launch.kubernetes.images.{image}")
+            yield Finding(f"the image of {word(pod)} cannot be pulled ({reason}): {why}", f"pod {name_of(pod)}", how)
+
+
+def _last_failures(observed: Observed) -> dict[str, str]:
+    """What was last said of every pod's pulling, by the pod's name."""
+    failed = [event for event in observed.events if event.get("reason") == "Failed"]
+    return {about(event): sentence(event["message"]) for event in failed if "pull" in str(event.get("message"))}
 
 
 def configuration(observed: Observed) -> Iterator[Finding]:
     """A Secret that is missing, a user that may not be, a command that is not there."""
     for _, pod in each(observed):
         found = [(reason, message) for _, reason, message in waiting(pod) if reason in CONFIGURATION]
-        for container in (pod.get("status") or {}).get("containerStatuses") or ():
+        for container in part(pod, "status").get("containerStatuses") or ():
             ended = endings(container)[:1]
             found += [(one["reason"], sentence(one.get("message"))) for one in ended if one.get("reason") in NEVER_RAN]
         for reason, message in found:
@@ -49,12 +86,11 @@ def _how(message: str, space: str) -> str:
 
 def volumes(observed: Observed) -> Iterator[Finding]:
     """What cannot be mounted, as long as the pod waits for it."""
-    begun = {name_of(pod) for _, pod in each(observed) if not _waits(pod)}
-    pods = {name_of(pod): pod for _, pod in each(observed)}
+    pods = {name_of(pod): pod for _, pod in each(observed) if any(why in PREPARING for _, why, _ in waiting(pod))}
     latest = {}
     for event in observed.events:
         name = about(event)
-        if event.get("reason") in MOUNTS and name in pods and name not in begun:
+        if event.get("reason") in MOUNTS and name in pods:
             latest[name] = sentence(event.get("message"))
     for name, message in latest.items():
         how = f"kubectl -n {namespace(pods[name])} get pvc,pv: correct launch.kubernetes.shared, or fix the volume"
@@ -65,16 +101,11 @@ def volumes(observed: Observed) -> Iterator[Finding]:
         yield Finding(f"a volume of {word(pods[name])} cannot be mounted: {message}", f"pod {name}", how)
 
 
-def _waits(pod: dict[str, object]) -> bool:
-    return any(reason in ("ContainerCreating", "PodInitializing", "") for _, reason, _ in waiting(pod))
-
-
 def initialisation(observed: Observed) -> Iterator[Finding]:
     """What fetches the run's files failed."""
     for _, pod in each(observed):
-        for container in (pod.get("status") or {}).get("initContainerStatuses") or ():
-            ended = endings(container)[:1]
-            for one in ended:
+        for container in part(pod, "status").get("initContainerStatuses") or ():
+            for one in endings(container)[:1]:
                 if one.get("exitCode") and one.get("reason") not in ("OOMKilled", *NEVER_RAN):
                     said = sentence(one.get("message"))
                     what = f"{name_of(container)} of {word(pod)} ended with exit code {one['exitCode']}"

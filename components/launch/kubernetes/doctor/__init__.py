@@ -1,32 +1,52 @@
 """`evenkeel doctor --kubernetes`: what could keep a run from a cluster, and the command that fixes it.
 
-- `looking` — a check that may not look says so, and a check that cannot be made fails
-- `access` — the server, its version, JobSet, the namespace, and what we may do there
-- `demand` — what the configuration requests
-- `room` — whether the namespace's quotas and the nodes have that
-- `names` — what the configuration names is there: accounts, queues, priorities
+- `access` — the server, its version, JobSet, the namespace, our rights there, and what the configuration names
+- `room` — whether the namespace's quotas and the nodes have what is requested
 - `storage` — how pods get at the run's files: a claim, or a bucket
-- `amounts` — quantities as Kubernetes writes them
 """
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 
 from components.checks import Check
 from components.config import Settings
+from components.config.kubernetes import KubernetesSettings, VolumeState
 from components.errors import CorrectableError
-from components.launch.kubernetes.api import Cluster, Examination
-from components.launch.kubernetes.doctor.access import client, installed, namespace, reached, rights
-from components.launch.kubernetes.doctor.demand import demand
-from components.launch.kubernetes.doctor.looking import failed
-from components.launch.kubernetes.doctor.names import named
+from components.launch.kubernetes.api import Cluster, Refused
+from components.launch.kubernetes.doctor.access import (
+    account,
+    client,
+    installed,
+    namespace,
+    priorities,
+    queue,
+    reached,
+    rights,
+)
 from components.launch.kubernetes.doctor.room import nodes, quotas
-from components.launch.kubernetes.doctor.storage import shared
-from components.launch.kubernetes.plan import RunPlan
+from components.launch.kubernetes.doctor.storage import bucket, claim, volume
+from components.launch.kubernetes.names import MAIN
+from components.launch.kubernetes.plan import WORK, RunPlan, Submission, plan_run
 
-ALWAYS: tuple[Callable[[Examination], Iterator[Check]], ...] = (installed, namespace, rights)
-FOR_A_RUN: tuple[Callable[[Examination, RunPlan], Iterator[Check]], ...] = (named, quotas, nodes, shared)
+ALWAYS: dict[str, Callable[[Cluster], Iterator[Check]]] = {
+    "jobset": installed,
+    "namespace": namespace,
+    "rights": rights,
+}
+FOR_A_RUN: dict[str, Callable[[Cluster, RunPlan], Iterator[Check]]] = {
+    "account": account,
+    "queue": queue,
+    "priority": priorities,
+    "quota": quotas,
+    "nodes": nodes,
+    "claim": claim,
+    "volume": volume,
+    "bucket": bucket,
+}
 NAMESPACE = "evenkeel"
 """The default."""
+FORBIDDEN = 403
 
 
 def examine(settings: Settings) -> Iterator[Check]:
@@ -38,23 +58,46 @@ def examine(settings: Settings) -> Iterator[Check]:
     try:
         cluster = Cluster.connect(how.namespace if how else NAMESPACE, how.context if how else None)
     except CorrectableError as error:
-        yield failed("cluster", error)
+        yield _failed("cluster", error)
         return
-    look = Examination(cluster)
-    yield reached(cluster, look)
-    for check in ALWAYS:
-        yield from check(look)
+    yield reached(cluster)
+    for name, check in ALWAYS.items():
+        yield from _as_far_as_possible(name, check(cluster))
     if how is None:
         fix = "name a configuration with launch.kubernetes: --config configs/kubernetes.yaml"
         yield Check("run", "warn", "the configuration has no launch.kubernetes, so a run's requests are unknown", fix)
         return
     try:
-        plan = demand(settings, how)
+        plan = _demand(settings, how)
     except CorrectableError as error:
-        yield failed("run", error)
+        yield _failed("run", error)
         return
-    for one in FOR_A_RUN:
-        yield from one(look, plan)
+    for name, of_a_run in FOR_A_RUN.items():
+        yield from _as_far_as_possible(name, of_a_run(cluster, plan))
+
+
+def _as_far_as_possible(name: str, found: Iterator[Check]) -> Iterator[Check]:
+    """What a check finds. Where we may not look, nothing is known: that is a warning, and no reason to stop."""
+    try:
+        yield from found
+    except CorrectableError as error:
+        if isinstance(error, Refused) and error.status == FORBIDDEN:
+            fix = f"have somebody look who may, or let us: k8s/base/doctor.yaml; {error.how or ''}"
+            yield Check(name, "warn", f"it cannot be looked at: {error.what}", fix.rstrip("; "))
+        else:
+            yield _failed(name, error)
+
+
+def _failed(name: str, error: CorrectableError) -> Check:
+    where = f" ({error.where})" if error.where else ""
+    return Check(name, "fail", f"{error.what}{where}", error.how or "")
+
+
+def _demand(settings: Settings, how: KubernetesSettings) -> RunPlan:
+    """The plan of a training run that is never submitted, in a folder that pods would see."""
+    run = "doctor"
+    folder = Path(how.shared.path if isinstance(how.shared, VolumeState) else WORK) / run
+    return plan_run(settings, Submission(MAIN, folder, run, how.owner or run, "", "", datetime.now(UTC)))
 
 
 __all__ = ["examine"]

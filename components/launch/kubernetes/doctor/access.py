@@ -1,17 +1,21 @@
-"""The server, its version, JobSet, the namespace, and what we may do there."""
+"""The server, its version, JobSet, the namespace, what we may do there, and what the configuration names there."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 
 from components.checks import Check
 from components.config.shipped import install
-from components.launch.kubernetes.api import Cluster, Examination
-from components.launch.kubernetes.api.wording import INSTALL, PLATFORM
-from components.launch.kubernetes.doctor.looking import Found, looks_at
+from components.launch.kubernetes.api import Cluster
+from components.launch.kubernetes.api.resources import ACCOUNTS, NAMESPACES, PRIORITY_CLASSES, QUEUES
+from components.launch.kubernetes.api.wording import INSTALL, PLATFORM, granting
 from components.launch.kubernetes.names import GROUP, VERSION
-from components.launch.kubernetes.permissions import ROLES, Permission
+from components.launch.kubernetes.observed import labels, part
+from components.launch.kubernetes.permissions import KUEUE, ROLES
+from components.launch.kubernetes.plan import RunPlan
 
 OLDEST, NEWEST = 34, 37
 """Minor versions of Kubernetes 1 that this was made for: those of JobSet 0.12, and of the client."""
@@ -30,20 +34,19 @@ def client() -> Check:
     return Check("client", "ok", f"kubernetes {version}")
 
 
-def reached(cluster: Cluster, look: Examination) -> Check:
+def reached(cluster: Cluster) -> Check:
     """The server, which has answered already."""
     version = cluster.version()
-    finding = f"{look.server}, {version or 'of an unknown version'}"
+    finding = f"{cluster.server}, {version or 'of an unknown version'}"
     found = re.match(r"v1\.(\d+)", version)
     if found and OLDEST <= int(found[1]) <= NEWEST:
         return Check("cluster", "ok", finding)
     return Check("cluster", "warn", finding, f"this was made for Kubernetes 1.{OLDEST} to 1.{NEWEST}")
 
 
-@looks_at("jobset")
-def installed(look: Examination) -> Found:
+def installed(cluster: Cluster) -> Iterator[Check]:
     """What makes pods of a run."""
-    versions = look.versions(GROUP)
+    versions = cluster.versions(GROUP)
     if not versions:
         yield Check("jobset", "fail", f"not installed: nothing serves {GROUP}", INSTALL)
     elif VERSION not in versions:
@@ -52,19 +55,18 @@ def installed(look: Examination) -> Found:
         yield Check("jobset", "ok", f"{GROUP}/{VERSION}")
 
 
-@looks_at("namespace")
-def namespace(look: Examination) -> Found:
+def namespace(cluster: Cluster) -> Iterator[Check]:
     """Whether it is there, and whether it keeps pods from privileges."""
-    found = look.described()
-    name = look.namespace
+    found = cluster.found(NAMESPACES, cluster.namespace)
+    name = cluster.namespace
     if found is None:
         fix = f"{PLATFORM}, or set launch.kubernetes.namespace"
         yield Check("namespace", "fail", f"there is no namespace {name}", fix)
         return
-    if (found.get("status") or {}).get("phase") == "Terminating":
+    if part(found, "status").get("phase") == "Terminating":
         yield Check("namespace", "fail", f"{name} is being deleted", "wait, then create it again, or use another")
         return
-    level = (found["metadata"].get("labels") or {}).get(ENFORCED)
+    level = labels(found).get(ENFORCED)
     if level == "restricted":
         yield Check("namespace", "ok", f"{name}, pods are {level}")
     else:
@@ -72,20 +74,45 @@ def namespace(look: Examination) -> Found:
         yield Check("namespace", "warn", f"{name} does not enforce restricted pods ({level or 'no level'})", fix)
 
 
-@looks_at("rights")
-def rights(look: Examination) -> Found:
+def rights(cluster: Cluster) -> Iterator[Check]:
     """What a run needs, one line for each that is missing."""
     needed = sorted(ROLES["launcher"])
-    missing = [one for one in needed if not look.may(one)]
+    missing = [one for one in needed if not cluster.may(one)]
     for one in missing:
-        yield Check("rights", "fail", f"may not {one[2]} {one[1]} in {look.namespace}", _grant(look, one))
+        fix = granting(one, cluster.namespace)
+        yield Check("rights", "fail", f"may not {one[2]} {one[1]} in {cluster.namespace}", fix)
     if not missing:
         yield Check("rights", "ok", f"all {len(needed)} that a run needs")
 
 
-def _grant(look: Examination, permission: Permission) -> str:
-    group, resource, verb = permission
-    plain, _, part = resource.partition("/")
-    access = f"{verb} {plain}{f'.{group}' if group else ''}{f' --subresource={part}' if part else ''}"
-    granting = f"{PLATFORM} grants it to evenkeel-launcher, k8s/components/operators to people"
-    return f"{granting}; check: kubectl auth can-i {access} -n {look.namespace}"
+def account(cluster: Cluster, plan: RunPlan) -> Iterator[Check]:
+    """Of the pods."""
+    name = plan.how.service_account
+    if cluster.found(ACCOUNTS, name) is None:
+        fix = f"{PLATFORM}, or correct launch.kubernetes.service_account"
+        yield Check("account", "fail", f"there is no service account {name} in {cluster.namespace}", fix)
+    else:
+        yield Check("account", "ok", name)
+
+
+def queue(cluster: Cluster, plan: RunPlan) -> Iterator[Check]:
+    """Without it a run would wait for ever. Its version is the newest that is served: before Kueue 0.14 v1beta1."""
+    name = plan.how.queue
+    if not name:
+        return
+    served = cluster.versions(KUEUE)
+    if cluster.found(QUEUES if QUEUES.version in served else replace(QUEUES, version="v1beta1"), name) is None:
+        fix = f"kubectl -n {cluster.namespace} get localqueues; correct launch.kubernetes.queue, or leave it out"
+        yield Check("queue", "fail", f"there is no LocalQueue {name} in {cluster.namespace}", fix)
+    else:
+        yield Check("queue", "ok", name)
+
+
+def priorities(cluster: Cluster, plan: RunPlan) -> Iterator[Check]:
+    """Pods with one that is not there are refused."""
+    for name in sorted({role.pods.priority_class for role in plan.roles if role.pods.priority_class}):
+        if cluster.found(PRIORITY_CLASSES, name) is None:
+            fix = "kubectl get priorityclasses; correct the priority_class of learner or rollout"
+            yield Check("priority", "fail", f"there is no PriorityClass {name}", fix)
+        else:
+            yield Check("priority", "ok", name)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from components.config.kubernetes import PodSettings
-from components.launch.kubernetes.manifests import state
-from components.launch.kubernetes.manifests.failures import linger
-from components.launch.kubernetes.manifests.placing import placement
-from components.launch.kubernetes.names import ATTEMPT, COMPONENT, METRICS_PORT
-from components.launch.kubernetes.plan import USER, RolePlan, RunPlan
+from components.config.kubernetes import PodSettings, S3State, Toleration, VolumeState
+from components.launch.kubernetes.names import ATTEMPT, COMPONENT, GPU, METRICS_PORT, RUN
+from components.launch.kubernetes.plan import USER, RolePlan, RunPlan, address
 from components.progress import PROGRESS_VARIABLE
 
-GPU = "nvidia.com/gpu"
 RESTRICTED: dict[str, Any] = {
     "runAsNonRoot": True,
     "allowPrivilegeEscalation": False,
@@ -20,6 +17,7 @@ RESTRICTED: dict[str, Any] = {
     "capabilities": {"drop": ["ALL"]},
     "seccompProfile": {"type": "RuntimeDefault"},
 }
+KUEUE_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
 EVERYWHERE = {
     "HOME": "/tmp",
     "USER": "evenkeel",  # the image need not know the user's number
@@ -29,7 +27,11 @@ EVERYWHERE = {
     "PYTHONUNBUFFERED": "1",
     "PYTHONDONTWRITEBYTECODE": "1",  # the code lies on a volume that many pods read
 }
-TMP, SHM = "tmp", "shm"
+WORKSPACE, TMP, SHM = "workspace", "tmp", "shm"
+"""Volumes."""
+LINGER = 30
+"""Seconds beyond their grace that whoever has lost another waits before it says so. A job has failed only when the last
+of its pods has ended; were the loss seen before, the disruption would count."""
 
 
 def template(plan: RunPlan, role: RolePlan, grace: int, **container: Any) -> dict[str, Any]:
@@ -50,12 +52,12 @@ def template(plan: RunPlan, role: RolePlan, grace: int, **container: Any) -> dic
         "containers": [{**_container(plan, role), **container}],
         "volumes": _volumes(plan, role),
     }
-    if fetch := state.fetch_command(plan):
-        spec["initContainers"] = [_fetch(plan, role, fetch)]
+    if isinstance(plan.how.shared, S3State):
+        spec["initContainers"] = [_fetch(plan, role, plan.how.shared)]
     if plan.how.pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in plan.how.pull_secrets]
     metadata: dict[str, Any] = {"labels": {**plan.labels, COMPONENT: role.name}}
-    annotations, placed = placement(plan, role)
+    annotations, placed = _placement(plan, role)
     if role.name == "learner" and role.count == 1:  # of several nodes the first alone has figures: see k8s/prometheus
         annotations |= {"prometheus.io/scrape": "true", "prometheus.io/port": str(METRICS_PORT)}
     if annotations:
@@ -68,7 +70,7 @@ def _identity(plan: RunPlan) -> dict[str, int]:
 
 
 def _container(plan: RunPlan, role: RolePlan) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    found = {
         "name": role.name,
         "image": role.image,
         "command": list(role.command),
@@ -77,49 +79,46 @@ def _container(plan: RunPlan, role: RolePlan) -> dict[str, Any]:
         "ports": [{"name": name, "containerPort": port} for name, port in role.ports.items()],
         "resources": _resources(role.pods),
         "securityContext": {**_identity(plan), **RESTRICTED},
-        "volumeMounts": [
-            state.mount(plan),
-            {"name": TMP, "mountPath": "/tmp"},
-            {"name": SHM, "mountPath": "/dev/shm"},
-        ],
+        "volumeMounts": [_mount(plan), {"name": TMP, "mountPath": "/tmp"}, {"name": SHM, "mountPath": "/dev/shm"}],
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
-    if role.name == "learner" and plan.how.secrets:
-        found["envFrom"] = _secrets(plan)
-    return found
+    return found | (_secrets(plan) if role.name == "learner" else {})
 
 
 def _environment(plan: RunPlan, role: RolePlan) -> list[dict[str, Any]]:
     own = {**EVERYWHERE, "EVENKEEL_RUN": plan.submission.run, **role.env}
-    if role.name != "rollout":
+    if role.name == "learner":
         own |= {"EVENKEEL_CODE": plan.submission.code, "EVENKEEL_CONSTRAINTS": plan.submission.constraints}
-        own |= {"EVENKEEL_LINGER": str(linger(plan.how.grace))}
-        own |= {PROGRESS_VARIABLE: "/tmp/progress.jsonl", **state.environment(plan)}  # lines in its log, and no bar
+        own |= {"EVENKEEL_LINGER": str(plan.how.grace + LINGER)}
+        own |= {PROGRESS_VARIABLE: "/tmp/progress.jsonl"}  # lines in its log, and no bar
+        own |= _bucket(plan.how.shared) if isinstance(plan.how.shared, S3State) else {}
     attempt = {"fieldRef": {"fieldPath": f"metadata.labels['{ATTEMPT}']"}}
-    variables: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in sorted(own.items())]
-    variables.append({"name": "EVENKEEL_ATTEMPT", "valueFrom": attempt})
-    return variables
+    return [*_variables(own), {"name": "EVENKEEL_ATTEMPT", "valueFrom": attempt}]
 
 
-def _fetch(plan: RunPlan, role: RolePlan, command: list[str]) -> dict[str, Any]:
+def _variables(values: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [{"name": name, "value": value} for name, value in sorted(values.items())]
+
+
+def _fetch(plan: RunPlan, role: RolePlan, shared: S3State) -> dict[str, Any]:
     """Brings the run's files into the folder; with the learner's image, which knows how. It may take what its pod has
     (but for GPUs) without the pod asking for more: they run one after the other."""
-    own = {**EVERYWHERE, **state.environment(plan)}
-    found: dict[str, Any] = {
+    files = address(plan.submission.run, plan.submission.stage, plan.how, shared)
+    return {
         "name": "fetch",
         "image": plan.how.images.learner,
-        "command": command,
-        "env": [{"name": name, "value": value} for name, value in sorted(own.items())],
+        "command": ["python", "-m", "components.pods.fetch", files, str(plan.workspace)],
+        "env": _variables({**EVERYWHERE, **_bucket(shared)}),
         "resources": _resources(role.pods.model_copy(update={"gpus": 0})),
         "securityContext": {**_identity(plan), **RESTRICTED},
-        "volumeMounts": [state.mount(plan), {"name": TMP, "mountPath": "/tmp"}],
+        "volumeMounts": [_mount(plan), {"name": TMP, "mountPath": "/tmp"}],
         "terminationMessagePolicy": "FallbackToLogsOnError",
+        **_secrets(plan),
     }
-    return {**found, "envFrom": _secrets(plan)} if plan.how.secrets else found
 
 
-def _secrets(plan: RunPlan) -> list[dict[str, Any]]:
-    return [{"secretRef": {"name": name}} for name in plan.how.secrets]
+def _secrets(plan: RunPlan) -> dict[str, Any]:
+    return {"envFrom": [{"secretRef": {"name": name}} for name in plan.how.secrets]} if plan.how.secrets else {}
 
 
 def _resources(pods: PodSettings) -> dict[str, Any]:
@@ -129,9 +128,47 @@ def _resources(pods: PodSettings) -> dict[str, Any]:
     return {"requests": dict(amounts), "limits": dict(amounts)}
 
 
+def _placement(plan: RunPlan, role: RolePlan) -> tuple[dict[str, str], dict[str, Any]]:
+    """Annotations of the pod, and fields of its specification."""
+    pods, annotations = role.pods, dict[str, str]()
+    spec: dict[str, Any] = {
+        "nodeSelector": dict(sorted(pods.node_selector.items())),
+        "tolerations": [_toleration(one) for one in pods.tolerations],
+        "priorityClassName": pods.priority_class,
+        "runtimeClassName": pods.runtime_class,
+    }
+    if pods.topology and plan.how.queue:
+        annotations[KUEUE_TOPOLOGY] = pods.topology  # Kueue places the pods that it admits
+    elif pods.topology:
+        same = {RUN: plan.labels[RUN], COMPONENT: role.name}
+        term = {"labelSelector": {"matchLabels": same}, "topologyKey": pods.topology}
+        spec["affinity"] = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return annotations, {name: value for name, value in spec.items() if value}
+
+
+def _toleration(taint: Toleration) -> dict[str, Any]:
+    operator = "Exists" if taint.value is None else "Equal"
+    found = {"key": taint.key, "operator": operator, "value": taint.value, "effect": taint.effect}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _mount(plan: RunPlan) -> dict[str, Any]:
+    shared = plan.how.shared
+    return {"name": WORKSPACE, "mountPath": shared.path if isinstance(shared, VolumeState) else str(plan.workspace)}
+
+
 def _volumes(plan: RunPlan, role: RolePlan) -> list[dict[str, Any]]:
+    """The run's files are on the claim, or in an empty folder that is filled first."""
+    shared, disk = plan.how.shared, {"emptyDir": {"sizeLimit": role.pods.disk}}
+    claimed = {"persistentVolumeClaim": {"claimName": shared.claim}} if isinstance(shared, VolumeState) else disk
     return [
-        state.volume(plan, role),
-        {"name": TMP, "emptyDir": {"sizeLimit": role.pods.disk}},
+        {"name": WORKSPACE, **claimed},
+        {"name": TMP, **disk},
         {"name": SHM, "emptyDir": {"medium": "Memory", "sizeLimit": role.pods.shm}},
     ]
+
+
+def _bucket(shared: S3State) -> dict[str, str]:
+    """How the server that keeps the run's files is reached. Credentials come from Secrets."""
+    found = {"AWS_ENDPOINT_URL_S3": shared.endpoint_url, "AWS_REGION": shared.region}
+    return {name: value for name, value in found.items() if value}
