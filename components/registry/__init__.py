@@ -4,7 +4,7 @@
 - `directory` — a store in a folder
 - `copying` — trees copied, and digested while they are
 - `s3` — a store in a bucket; loads boto3, so only where the settings use it
-- `candidates` — propose a checkpoint with its `evidence`, which a run that is repeated keeps
+- `candidates` — propose a checkpoint with its evidence, which a run that is repeated keeps
 - `signing` — signatures over the files of a checkpoint, made with `model-signing`
 - `attestations` — signatures over the evidence for a checkpoint, and over its comparison with a champion
 - `identity` — which registry this is; a statement names it
@@ -15,8 +15,7 @@
 - `starters` — who started a candidate's run, by its record and by its evidence
 - `promotion`, `rollback` — from approvals to a record (`appending`), after a last look at what is `stored`
 - `policies`, `adoption` — the policies that were decided by, and how another takes the place of the one in force
-- `authorization` — does a record rest on the approvals that its policy requires
-- `record_signing` — records signed with a key that is not in the registry, where the policy names one
+- `authorization` — does a record rest on the approvals and the signature that its policy requires
 - `witness` — a second store that has seen which records there are, where the policy names one
 - `clock` — times, and clocks that were set back
 
@@ -31,20 +30,11 @@ from collections.abc import Callable
 from components.config.registry import RegistrySettings
 from components.registry.aliases import Alias, challenge, challenger, champion, sound_history
 from components.registry.appending import settle
-from components.registry.approvals import (
-    Approval,
-    Question,
-    Statement,
-    approvals_of,
-    read_approval,
-    sign,
-    state,
-    store_approval,
-)
+from components.registry.approvals import Approval, approvals_of, read_approval, sign, store_approval
 from components.registry.base import Conflict, Store, Unavailable
 from components.registry.candidates import Candidate, candidates, find, propose, read_candidate
 from components.registry.directory import DirectoryStore
-from components.registry.history import ChampionEntry, History, read_history, records
+from components.registry.history import History, read_history, records
 from components.registry.identity import identify
 from components.registry.promotion import (
     NotApproved,
@@ -59,6 +49,7 @@ from components.registry.promotion import (
 from components.registry.records import PromotionRecord
 from components.registry.rollback import rollback, rollback_question, standing_on_rollback
 from components.registry.standing import Standing, Terms, standing
+from components.registry.statements import Question, Statement, state
 
 
 def _s3(settings: RegistrySettings) -> Store:
@@ -79,48 +70,9 @@ def open_store(settings: RegistrySettings) -> Store:
 
 
 __all__ = [
-    "STORES",
-    "Alias",
-    "Approval",
-    "Candidate",
-    "ChampionEntry",
-    "Conflict",
-    "History",
-    "NotApproved",
-    "PromotionRecord",
-    "Question",
-    "Standing",
-    "Statement",
-    "Store",
-    "Terms",
-    "Unavailable",
-    "approvals_of",
-    "candidates",
-    "challenge",
-    "challenger",
-    "champion",
-    "decided",
-    "find",
-    "identify",
-    "open_store",
-    "promote",
-    "propose",
-    "question",
-    "read_approval",
-    "read_candidate",
-    "read_history",
-    "records",
-    "reject",
-    "rejection_question",
-    "rollback",
-    "rollback_question",
-    "settle",
-    "sign",
-    "sound_history",
-    "standing",
-    "standing_on",
-    "standing_on_rollback",
-    "standing_unjudged",
-    "state",
-    "store_approval",
-]
+    "Alias", "Approval", "Candidate", "Conflict", "History", "NotApproved", "PromotionRecord", "Question", "Standing",
+    "Statement", "Store", "Terms", "Unavailable", "approvals_of", "candidates", "challenge", "challenger", "champion",
+    "decided", "find", "identify", "open_store", "promote", "propose", "question", "read_approval", "read_candidate",
+    "read_history", "records", "reject", "rejection_question", "rollback", "rollback_question", "settle", "sign",
+    "sound_history", "standing", "standing_on", "standing_on_rollback", "standing_unjudged", "state", "store_approval",
+]  # fmt: skip

@@ -13,16 +13,20 @@ from components.config.promotion import Policy
 from components.errors import InputError
 from components.registry.aliases import sound_history
 from components.registry.appending import append, make_record
-from components.registry.approvals import Question, approvals_of
+from components.registry.approvals import approvals_of
+from components.registry.authorization import unsigned
 from components.registry.base import Store
 from components.registry.clock import Clock, parse, utc_now
 from components.registry.history import History
 from components.registry.policies import store_policy
 from components.registry.promotion import NotApproved
-from components.registry.record_signing import unsigned
 from components.registry.records import PromotionRecord
 from components.registry.standing import Standing, Terms, standing
+from components.registry.statements import Question
 from components.types import GateCheck
+
+NOTHING_JUDGED = {"result": "pass", "checks": [GateCheck("adoption", "pass", "approved by both policies").to_dict()]}
+"""What the record holds in the place of a gate."""
 
 
 def adoption_question(history: History, policy: Policy) -> Question:
@@ -71,20 +75,11 @@ def adopt(store: Store, question: Question, earlier: Policy, policy: Policy, clo
         for one in found:
             if not one.met:
                 raise NotApproved(one, "evenkeel adopt-policy --by YOUR-NAME")
-        return make_record(history, _together(*found), gate_of_adoption(), earlier, now)
+        counted = sorted({*found[0].counted, *found[1].counted}, key=lambda one: (one.statement.at, one.sha256))
+        together = replace(found[1], counted=tuple(counted), others=())
+        return make_record(history, together, NOTHING_JUDGED, earlier, now)
 
     return append(store, history, write, policy, earlier)
-
-
-def _together(earlier: Standing, new: Standing) -> Standing:
-    """Every approval that counts by one of the two, once, in their order."""
-    counted = dict.fromkeys((*earlier.counted, *new.counted))
-    return replace(new, counted=tuple(sorted(counted, key=lambda one: (one.statement.at, one.sha256))), others=())
-
-
-def gate_of_adoption() -> dict[str, object]:
-    """What the record holds in the place of a gate: nothing is judged."""
-    return {"result": "pass", "checks": [GateCheck("adoption", "pass", "approved by both policies").to_dict()]}
 
 
 def unadopted(record: PromotionRecord, earlier: Policy, policy: Policy) -> str:

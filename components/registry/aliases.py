@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 
 from components.errors import InputError
 from components.files import dump_json, load_json
-from components.registry.base import Conflict, Store, check_digest
+from components.registry.base import Store, check_digest, reading
 from components.registry.history import History, read_history
 from components.registry.records import PREFIX, RESTORE
 
@@ -46,7 +46,7 @@ def sound_history(store: Store) -> History:
     """Every record, and an alias that one of them put there.
 
     Raises:
-        InputError: the records contradict themselves, or the alias points elsewhere than any of them ever did.
+        InputError: see `champion`.
     """
     alias = read_alias(store, CHAMPION)  # before the records, which it follows
     history = read_history(store)
@@ -62,15 +62,11 @@ def challenger(store: Store) -> Alias | None:
 def challenge(store: Store, digest: str) -> None:
     """Make a candidate the challenger. It needs no sound log: a candidate can be proposed while that is fixed."""
     alias = Alias(check_digest(digest), len(store.keys(PREFIX)))
-    while True:
-        stored = store.get(CHALLENGER)
-        if stored is not None and _parse(stored[0], CHALLENGER).digest == digest:
-            return
-        try:
-            store.compare_and_swap(CHALLENGER, _bytes(alias), None if stored is None else stored[1])
-            return
-        except Conflict:
-            continue
+
+    def change(stored: bytes | None) -> bytes | None:
+        return None if stored is not None and _parse(stored, CHALLENGER).digest == digest else _bytes(alias)
+
+    store.update(CHALLENGER, change)
 
 
 def follow(store: Store, history: History) -> None:
@@ -79,21 +75,18 @@ def follow(store: Store, history: History) -> None:
     Raises:
         InputError: it points elsewhere than the records ever did.
     """
-    while True:
-        stored = store.get(CHAMPION)
-        current = None if stored is None else _parse(stored[0], CHAMPION)
+
+    def change(stored: bytes | None) -> bytes | None:
+        current = None if stored is None else _parse(stored, CHAMPION)
         if current is not None and current.record > len(history.records):
             history.read_on(store)
         check_alias(current, history)
         entry = history.champion
         if entry is None or (current is not None and current.record >= entry.record):
-            return
-        try:
-            alias = Alias(entry.digest, entry.record, entry.sha256)
-            store.compare_and_swap(CHAMPION, _bytes(alias), None if stored is None else stored[1])
-            return
-        except Conflict:
-            continue
+            return None
+        return _bytes(Alias(entry.digest, entry.record, entry.sha256))
+
+    store.update(CHAMPION, change)
 
 
 def check_alias(alias: Alias | None, history: History) -> None:
@@ -106,15 +99,12 @@ def check_alias(alias: Alias | None, history: History) -> None:
         return
     found = next((entry for entry in history.champions if entry.record == alias.record), None)
     if found is not None and alias.sha256 not in (None, found.sha256):
-        raise InputError(
-            f"record {found.record} was changed after the champion stood on it", where=CHAMPION, how=RESTORE
-        )
+        what = f"record {found.record} was changed after the champion stood on it"
+        raise InputError(what, where=CHAMPION, how=RESTORE)
     if found is None or found.digest != alias.digest:
-        raise InputError(
-            f"the alias points to {alias.digest[:12]} by record {alias.record}, and no such record made it champion",
-            where=CHAMPION,
-            how=f"find out who changed the alias or the records; then restore the records, or {REMOVE}",
-        )
+        what = f"the alias points to {alias.digest[:12]} by record {alias.record}, and no such record made it champion"
+        how = f"find out who changed the alias or the records; then restore the records, or {REMOVE}"
+        raise InputError(what, where=CHAMPION, how=how)
 
 
 def read_alias(store: Store, key: str) -> Alias | None:
@@ -128,12 +118,9 @@ def _bytes(alias: Alias) -> bytes:
 
 
 def _parse(data: bytes, key: str) -> Alias:
-    try:
+    with reading("an alias", key, f"find out who changed it; then {REMOVE}"):
         alias = Alias(**load_json(data))
         check_digest(alias.digest)
         if isinstance(alias.record, bool) or not isinstance(alias.record, int):
             raise ValueError("the record is no number")
-        return alias
-    except (ValueError, TypeError, RecursionError, InputError) as error:
-        what = error.what if isinstance(error, InputError) else error
-        raise InputError(f"not an alias: {what}", where=key, how=f"find out who changed it; then {REMOVE}") from error
+    return alias

@@ -10,11 +10,11 @@ from components.attempts import Attempts
 from components.config.promotion import Policy
 from components.errors import InputError
 from components.registry.aliases import follow
+from components.registry.authorization import signed
 from components.registry.base import Store
 from components.registry.clock import stamp
 from components.registry.history import History
 from components.registry.policies import store_policy
-from components.registry.record_signing import signed
 from components.registry.records import PromotionRecord
 from components.registry.standing import Standing
 from components.registry.witness import check_seen, note_seen, prepare, witness_of
@@ -86,11 +86,9 @@ def check_in_force(history: History, policy: Policy) -> None:
     """
     if history.in_force not in (None, policy.sha256):
         key = " --key YOUR-KEY" if policy.settings.quorum("adopt").signed else ""
-        raise InputError(
-            f"this registry goes by the policy {history.in_force:.12}, and the project's is {policy.sha256[:12]}",
-            where="the promotion policy",
-            how=f"adopt it: evenkeel adopt-policy --by YOUR-NAME{key}; where it was changed by mistake, put it back",
-        )
+        what = f"this registry goes by the policy {history.in_force:.12}, and the project's is {policy.sha256[:12]}"
+        how = f"adopt it: evenkeel adopt-policy --by YOUR-NAME{key}; where it was changed by mistake, put it back"
+        raise InputError(what, where="the promotion policy", how=how)
 
 
 def make_record(

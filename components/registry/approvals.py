@@ -15,24 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from components.errors import InputError
 from components.files import dump_json, load_json, sha256_bytes
-from components.registry.base import Store, check_digest
-from components.registry.statements import Question, Statement, state
+from components.registry.base import Store, check_digest, reading
+from components.registry.statements import Statement
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-__all__ = [
-    "Approval",
-    "Question",
-    "Statement",
-    "approvals_of",
-    "parse_approval",
-    "read_approval",
-    "sign",
-    "signature_holds",
-    "state",
-    "store_approval",
-]
 
 PREFIX = "approvals/"
 LONGEST_TEXT = 20_000
@@ -117,9 +104,8 @@ def approvals_of(store: Store, digest: str) -> list[Approval]:
         if stored is not None:
             approval = _read(stored[0].decode(errors="replace"), where=key)
             if approval.stored_under != key:
-                raise InputError(
-                    "a stored approval was changed", where=key, how="find out how, and restore the registry"
-                )
+                how = "find out how, and restore the registry"
+                raise InputError("a stored approval was changed", where=key, how=how)
             found.append(approval)
     return sorted(found, key=lambda one: (one.statement.at, one.statement.by, one.sha256))
 
@@ -137,11 +123,8 @@ def read_approval(text: str, where: str) -> Approval:
 
 def _read(text: str, where: str) -> Approval:
     """However long: whatever could be stored has to be readable."""
-    try:
+    with reading("an approval", where, HOW):
         return parse_approval(load_json(text))
-    except (ValueError, TypeError, RecursionError, InputError) as error:
-        what = error.what if isinstance(error, InputError) else str(error)
-        raise InputError(f"not an approval: {what}", where=where, how=HOW) from None
 
 
 def parse_approval(tree: Any) -> Approval:

@@ -14,12 +14,10 @@ from pathlib import Path
 
 from components.errors import InputError
 from components.files import dump_json
-from components.registry.base import Conflict, Store, check_digest
-from components.registry.signing import HOW, fingerprint
+from components.registry.base import Store, check_digest
+from components.registry.signing import HOW, PAYLOAD, STATEMENT, fingerprint
 
 PREFIX = "attestations/"
-PAYLOAD = "application/vnd.in-toto+json"
-STATEMENT = "https://in-toto.io/Statement/v1"
 LARGEST = 2**16
 """Bytes of an envelope."""
 
@@ -73,15 +71,15 @@ def attest(store: Store, said: Attestation, key: Path) -> None:
     private = read_key(key)
     public = public_pem(private)
     name = f"{said.folder}{fingerprint(public)}.json"
-    stored = store.get(name)
-    if stored is not None and not problem_of(stored[0], said, public):
-        return
-    envelope = Envelope(said.payload(), PAYLOAD, {})
-    envelope.sign(CryptoSigner(private))
-    try:
-        store.compare_and_swap(name, dump_json(envelope.to_dict()).encode(), None if stored is None else stored[1])
-    except Conflict:  # somebody else has just stored one
-        attest(store, said, key)
+
+    def change(stored: bytes | None) -> bytes | None:
+        if stored is not None and not problem_of(stored, said, public):
+            return None
+        envelope = Envelope(said.payload(), PAYLOAD, {})
+        envelope.sign(CryptoSigner(private))
+        return dump_json(envelope.to_dict()).encode()
+
+    store.update(name, change)
 
 
 def attested(store: Store, said: Attestation, trusted: Mapping[str, str]) -> str:

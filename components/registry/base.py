@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from components.directories import write_directory
@@ -56,6 +57,20 @@ class Store(ABC):
             Conflict: it is at another version.
         """
 
+    def update(self, key: str, change: Callable[[bytes | None], bytes | None]) -> None:
+        """Replace the content of an object (None: there is none) by what ``change`` makes of it, again where somebody
+        else was first; where it makes None, nothing is written."""
+        while True:
+            stored = self.get(key)
+            data, version = (None, None) if stored is None else stored
+            if (changed := change(data)) is None:
+                return
+            try:
+                self.compare_and_swap(key, changed, version)
+                return
+            except Conflict:
+                continue
+
     @abstractmethod
     def keys(self, prefix: str) -> list[str]:
         """The keys that start with ``prefix``, sorted."""
@@ -99,6 +114,16 @@ class Store(ABC):
         write_directory(target, lambda staging: copy_tree(source, staging, digest))
 
 
+@contextmanager
+def reading(kind: str, where: str, how: str) -> Iterator[None]:
+    """Raises InputError for whatever the block raises about content that is not ``kind``."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, InputError) as error:
+        what = error.what if isinstance(error, InputError) else error
+        raise InputError(f"not {kind}: {what}", where=where, how=how) from error
+
+
 def is_key(key: str) -> bool:
     """Whether this can be a key: nothing that leaves the store, or would not survive another kind of store."""
     return _KEY.fullmatch(key) is not None
@@ -111,9 +136,8 @@ def check_key(key: str) -> str:
         InputError: it could leave the store, or would not survive another kind of store.
     """
     if not is_key(key):
-        raise InputError(
-            "not a key of the registry", where=key, how="use lower-case letters, digits and . _ - between slashes"
-        )
+        how = "use lower-case letters, digits and . _ - between slashes"
+        raise InputError("not a key of the registry", where=key, how=how)
     return key
 
 

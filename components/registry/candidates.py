@@ -9,11 +9,11 @@ from typing import Any
 
 from components.checkpoints.checks import check_proposed
 from components.errors import InputError, NoCandidate
-from components.files import dump_json, load_json, sha256_json
+from components.files import dump_json, load_json, manifest, read_json, sha256_json
+from components.layout import Layout
 from components.registry.aliases import challenge, challenger
 from components.registry.attestations import attest, of_evidence
-from components.registry.base import Conflict, Store, check_digest
-from components.registry.evidence import STARTERS, store_evidence
+from components.registry.base import Store, check_digest, reading
 from components.registry.identity import identify
 from components.registry.signing import sign
 
@@ -24,6 +24,8 @@ PROPOSABLE = ("pass", "inconclusive")
 PREFIX = "candidates/"
 SHORTEST = 6
 """Digits of a digest that a person must type at least."""
+STARTERS = "started_by"
+"""In `lineage.json` and in the record of a candidate: the names of who started the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +97,13 @@ def propose(
         InputError: the checkpoint is refused, is not the one the gate judged, or cannot be signed.
     """
     if gate.get("result") not in PROPOSABLE:
-        raise NoCandidate(
-            f"the gate says {gate.get('result')!r}: nothing is proposed",
-            where=checkpoint,
-            how="read the checks in out/gate.json and the report",
-        )
+        how = "read the checks in out/gate.json and the report"
+        raise NoCandidate(f"the gate says {gate.get('result')!r}: nothing is proposed", where=checkpoint, how=how)
     files = check_proposed(checkpoint)
     digest = sha256_json(files)
     if gate.get("checkpoint_sha256") != digest:
-        raise InputError(
-            "the checkpoint is not the one the gate judged", where=checkpoint, how="run the gate stage again"
-        )
+        what = "the checkpoint is not the one the gate judged"
+        raise InputError(what, where=checkpoint, how="run the gate stage again")
     check_digest(str(gate.get("policy_sha256")))
     identify(store)
     if store.put_tree(checkpoint, files) != digest:
@@ -122,19 +120,20 @@ def propose(
 
 def _record(store: Store, proposed: Candidate, evidence: Path) -> tuple[Candidate, bool]:
     """Record a candidate; returns its record, and whether one with this answer of the gate was there before."""
-    while True:
-        stored = store.get(proposed.key)
-        earlier = None if stored is None else _parse(stored[0], proposed.key)
+    candidate, known = proposed, False
+
+    def change(stored: bytes | None) -> bytes | None:
+        nonlocal candidate, known
+        earlier = None if stored is None else _parse(stored, proposed.key)
         before = None if earlier is None else earlier.evidence
-        candidate = replace(proposed, evidence=store_evidence(store, evidence, before))
+        candidate = replace(proposed, evidence=_store_evidence(store, evidence, before))
         known = earlier is not None and earlier.gate == candidate.gate
         if earlier is not None and (candidate := _proposed_again(candidate, earlier)) == earlier:
-            return earlier, known
-        try:
-            store.compare_and_swap(candidate.key, candidate.to_bytes(), None if stored is None else stored[1])
-            return candidate, known
-        except Conflict:
-            continue
+            return None
+        return candidate.to_bytes()
+
+    store.update(proposed.key, change)
+    return candidate, known
 
 
 def _proposed_again(candidate: Candidate, earlier: Candidate) -> Candidate:
@@ -146,6 +145,28 @@ def _proposed_again(candidate: Candidate, earlier: Candidate) -> Candidate:
         return kept
     names = {*before, *now} if isinstance(before, list) and isinstance(now, list) and before and now else ()
     return replace(kept, run={**kept.run, STARTERS: sorted(names)})
+
+
+def _store_evidence(store: Store, folder: Path, earlier: str | None) -> str:
+    """Digest under which the evidence in ``folder`` is stored: ``earlier`` where at most who started the run differs.
+
+    So a finished run that somebody repeats has the evidence of before: with its own it would be undecided again, and
+    approvals that were given would not count any more, because somebody typed a command.
+    """
+    if earlier is not None and store.has_tree(earlier) and _of_a_run(folder) == _of_a_run(store.tree(earlier)):
+        return earlier
+    return store.put_tree(folder)
+
+
+def _of_a_run(evidence: Path) -> dict[str, Any]:
+    """The manifest; in place of the digest of `lineage.json` what that says, but for who started the run."""
+    found: dict[str, Any] = dict(manifest(evidence))
+    path = Layout(evidence).lineage
+    try:
+        lineage = read_json(path)
+    except InputError:  # as good as any other file; the gate refuses it
+        return found
+    return {**found, path.name: {**lineage, STARTERS: None}} if isinstance(lineage, dict) else found
 
 
 def find(store: Store, digest_prefix: str) -> Candidate:
@@ -184,14 +205,9 @@ def candidates(store: Store) -> list[Candidate]:
 
 
 def _parse(data: bytes, key: str) -> Candidate:
-    try:
+    how = "restore it; or move it out of the registry, and propose the checkpoint again: evenkeel run --resume RUN-ID"
+    with reading("a candidate record", key, how):
         candidate = Candidate(**load_json(data))
-    except (ValueError, TypeError, AttributeError, RecursionError, InputError) as error:
-        what = error.what if isinstance(error, InputError) else error
-        how = (
-            "restore it; or move it out of the registry, and propose the checkpoint again: evenkeel run --resume RUN-ID"
-        )
-        raise InputError(f"not a candidate record: {what}", where=key, how=how) from error
     if candidate.key != key:
         raise InputError("a candidate record of another checkpoint", where=key, how="restore the registry")
     return candidate

@@ -102,11 +102,8 @@ class DirectoryStore(Store):
         if not path.is_dir():
             raise InputError("no such checkpoint in the registry", where=path, how="propose the checkpoint again")
         if sha256_tree(path) != digest:
-            raise InputError(
-                "a stored checkpoint no longer has the digest it is stored under",
-                where=path,
-                how="it was changed or damaged: find out how, remove the folder, and propose the checkpoint again",
-            )
+            how = "it was changed or damaged: find out how, remove the folder, and propose the checkpoint again"
+            raise InputError("a stored checkpoint no longer has the digest it is stored under", where=path, how=how)
         return path
 
     def _tree(self, digest: str) -> Path:
@@ -129,11 +126,8 @@ def probe(root: Path) -> None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """All below a folder that is no folder; none where it is not there.
-
-    Raises:
-        OSError: a folder cannot be read. `Path.rglob` passes over such ones, and what is in them would count as absent.
-    """
+    """All below a folder that is no folder; none where it is not there. `Path.rglob` passes over folders that cannot be
+    read, and what is in them would count as absent: here they are an OSError."""
 
     def refuse(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):
@@ -144,12 +138,8 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _create(path: Path, data: bytes) -> bool:
-    """Write a file that is not there, whole and flushed; False where something is.
-
-    Raises:
-        InputError: it cannot be written, or the file system has no hard links: nothing else gives a name to what is
-            whole already and to one writer only.
-    """
+    """Write a file that is not there, whole and flushed; False where something is. By a hard link: nothing else gives a
+    name to what is whole already and to one writer only."""
     with flushed(path, data) as name:
         try:
             os.link(name, path)

@@ -177,7 +177,7 @@ def _contradiction(record: PromotionRecord, before: History) -> str:
         return "decides again what was decided"
     if record.action == "rollback" and not before.champion_entry(record.digest):
         return "goes back to a checkpoint that never was the champion"
-    return _policy(record, before) or _statements(record, before) or _gate(record)
+    return _policy(record, before) or _statements(record, before)
 
 
 def _policy(record: PromotionRecord, before: History) -> str:
@@ -193,6 +193,7 @@ def _policy(record: PromotionRecord, before: History) -> str:
 
 
 def _statements(record: PromotionRecord, before: History) -> str:
+    """It rests on statements of its people about itself, and on a gate that let it pass."""
     if not record.approvals or record.by != BETWEEN.join(one.statement.by for one in record.approvals):
         return "names others than those who approved"
     if record.registry is None and before.records and before.records[-1].registry is not None:
@@ -213,10 +214,6 @@ def _statements(record: PromotionRecord, before: History) -> str:
             return f"rests on a statement of {said.by} {elsewhere(said.registry, before.registry)}"
         if approval.signed and not signature_holds(approval):
             return f"rests on a statement whose signature by {said.by} does not hold"
-    return ""
-
-
-def _gate(record: PromotionRecord) -> str:
     if record.action == "promote" and record.gate.get("result") not in ("pass", "inconclusive"):
         return "promotes what the gate did not let pass"
     return ""
@@ -234,11 +231,8 @@ def read_history(store: Store) -> History:
     present = {record.key for record in history.records}
     if strange := [key for key in listed if key not in present]:
         missing = record_key(len(history.records) + 1)
-        raise InputError(
-            f"the promotion records are not numbered 1, 2, 3, ...: there is {strange[0]} and no {missing}",
-            where=PREFIX,
-            how=RESTORE,
-        )
+        what = f"the promotion records are not numbered 1, 2, 3, ...: there is {strange[0]} and no {missing}"
+        raise InputError(what, where=PREFIX, how=RESTORE)
     return history
 
 

@@ -9,9 +9,8 @@ import json
 import re
 import secrets
 
-from components.errors import InputError
 from components.files import dump_json
-from components.registry.base import Store
+from components.registry.base import Store, reading
 
 KEY = "registry.json"
 BYTES = 16
@@ -29,11 +28,9 @@ def identity(store: Store) -> str:
     stored = store.get(KEY)
     if stored is None:
         return ""
-    try:
+    how = "put it back as it was: what was stated in this registry names it"
+    with reading("the identity of a registry", KEY, how):
         return check_identity(json.loads(stored[0])["identity"])
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        how = "put it back as it was: what was stated in this registry names it"
-        raise InputError(f"not the identity of a registry: {error}", where=KEY, how=how) from error
 
 
 def identify(store: Store) -> str:

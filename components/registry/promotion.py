@@ -14,7 +14,7 @@ from components.config.promotion import Policy
 from components.errors import InputError, NoCandidate
 from components.registry.aliases import sound_history
 from components.registry.appending import append, check_in_force, make_record, settle
-from components.registry.approvals import Approval, Question, approvals_of
+from components.registry.approvals import Approval, approvals_of
 from components.registry.authorization import check_approved
 from components.registry.base import Store
 from components.registry.candidates import Candidate
@@ -24,6 +24,7 @@ from components.registry.identity import identity
 from components.registry.records import PromotionRecord, gate_of, verdict
 from components.registry.standing import Standing, Terms, standing
 from components.registry.starters import started_by
+from components.registry.statements import Question
 from components.registry.stored import recheck
 from components.types import GateCheck, Judgement
 
@@ -32,10 +33,8 @@ class NotApproved(NoCandidate):
     """Approvals that the policy requires are missing (exit code 3)."""
 
     def __init__(self, standing: Standing, how: str) -> None:
-        what = "\n".join(
-            [f"not approved yet: {standing.lines()[0]}", *(f"  - {line}" for line in standing.lines()[1:])]
-        )
-        super().__init__(what, where=standing.question.digest, how=how)
+        what = "\n  - ".join(standing.lines())
+        super().__init__(f"not approved yet: {what}", where=standing.question.digest, how=how)
         self.standing = standing
 
 
@@ -58,7 +57,9 @@ def standing_on(
     Raises:
         InputError: as `started_by`.
     """
-    return standing(approvals_of(store, candidate.digest), _terms(store, candidate, judgement, policy, clock()))
+    proposal = question(candidate, judgement, policy, identity(store))
+    terms = _terms(store, candidate, proposal, judgement.result, policy, clock())
+    return standing(approvals_of(store, candidate.digest), terms)
 
 
 def standing_unjudged(store: Store, candidate: Candidate, policy: Policy, clock: Clock = utc_now) -> Standing | None:
@@ -70,17 +71,10 @@ def standing_unjudged(store: Store, candidate: Candidate, policy: Policy, clock:
         return None
     gate, base = max(approvals, key=lambda one: parse(one.statement.at)).statement.gate, read_history(store).base
     proposal = Question("promote", candidate.digest, candidate.evidence, policy.sha256, base, identity(store), gate)
-    return standing(approvals, _terms_of(store, candidate, proposal, str(candidate.gate["result"]), policy, clock()))
+    return standing(approvals, _terms(store, candidate, proposal, str(candidate.gate["result"]), policy, clock()))
 
 
-def _terms(store: Store, candidate: Candidate, judgement: Judgement, policy: Policy, now: datetime) -> Terms:
-    proposal = question(candidate, judgement, policy, identity(store))
-    return _terms_of(store, candidate, proposal, judgement.result, policy, now)
-
-
-def _terms_of(
-    store: Store, candidate: Candidate, proposal: Question, result: str, policy: Policy, now: datetime
-) -> Terms:
+def _terms(store: Store, candidate: Candidate, proposal: Question, result: str, policy: Policy, now: datetime) -> Terms:
     return Terms(
         proposal,
         policy,
@@ -132,7 +126,9 @@ def promote(
     if (champion := history.stands_on) is not None:
         check_approved(champion, policy)
     recheck(store, candidate.digest, candidate.evidence, policy)
-    registry, terms = identity(store), _terms(store, candidate, judgement, policy, clock())
+    registry = identity(store)
+    proposal = question(candidate, judgement, policy, registry)
+    terms = _terms(store, candidate, proposal, judgement.result, policy, clock())
 
     def write(history: History) -> PromotionRecord:
         if (made := decided(history, candidate, judgement.base)) is not None:
@@ -174,11 +170,8 @@ def reject(
 
     made = append(store, history, write, policy)
     if made.action != "reject":
-        raise InputError(
-            f"already decided: {made.says}",
-            where=candidate.digest,
-            how="a decision is final; `evenkeel rollback` goes back to an earlier champion",
-        )
+        how = "a decision is final; `evenkeel rollback` goes back to an earlier champion"
+        raise InputError(f"already decided: {made.says}", where=candidate.digest, how=how)
     return made
 
 
@@ -190,11 +183,8 @@ def check_judgement(judgement: Judgement, candidate: Candidate, policy: Policy) 
         InputError: it is about other evidence, or by another policy.
     """
     if judgement.policy_sha256 != policy.sha256 or judgement.evidence != candidate.evidence:
-        raise InputError(
-            "the gate's judgement is not one of this candidate's evidence by the present policy",
-            where=candidate.digest,
-            how="judge it again: evenkeel promote",
-        )
+        what = "the gate's judgement is not one of this candidate's evidence by the present policy"
+        raise InputError(what, where=candidate.digest, how="judge it again: evenkeel promote")
     failed = [check for check in judgement.checks if check.result == "fail"]
     if not judgement.checks:
         raise _refusal("the gate made no check, and a missing check is a fail", candidate)
@@ -226,9 +216,6 @@ def not_rejected(made: PromotionRecord) -> PromotionRecord:
         InputError: it rejects its candidate.
     """
     if made.outcome == "rejected":
-        raise InputError(
-            f"already decided: {made.says}",
-            where=made.digest,
-            how="a rejection is final for this evidence; train and propose another checkpoint",
-        )
+        how = "a rejection is final for this evidence; train and propose another checkpoint"
+        raise InputError(f"already decided: {made.says}", where=made.digest, how=how)
     return made

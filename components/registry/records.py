@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
 from components.config.promotion import Action
 from components.errors import InputError
 from components.files import dump_json, load_json, sha256_json
-from components.registry.approvals import Approval, Question, parse_approval
-from components.registry.base import check_digest
+from components.registry.approvals import Approval, parse_approval
+from components.registry.base import check_digest, reading
 from components.registry.clock import parse, stamp
+from components.registry.statements import Question
 from components.types import Judgement
 
 SCHEMA = 2
@@ -131,12 +132,9 @@ def parse_record(data: bytes, key: str) -> PromotionRecord:
     Raises:
         InputError: it is none, or is not the one that belongs under this key.
     """
-    try:
+    with reading("a promotion record", key, RESTORE):
         tree = load_json(data)
         record = _parse_first(tree) if tree.get("schema", 1) == 1 else _parse(tree)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, InputError) as error:
-        what = error.what if isinstance(error, InputError) else str(error)
-        raise InputError(f"not a promotion record: {what}", where=key, how=RESTORE) from error
     if record.key != key:
         raise InputError(f"this is record {record.number}", where=key, how=RESTORE)
     return record
@@ -158,27 +156,17 @@ def _parse(tree: Mapping[str, Any]) -> PromotionRecord:
     if not isinstance(record.gate, dict) or not all(isinstance(text, str) for text in (record.by, record.reason)):
         raise ValueError("gate, by or reason are not what they should be")
     if record.signature is not None:
-        _check_base64(record.signature)
+        try:
+            base64.b64decode(record.signature, validate=True)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"the signature is no base64: {error}") from None
     parse(record.at)
     return record
 
 
-def _check_base64(text: Any) -> None:
-    try:
-        base64.b64decode(text, validate=True)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"the signature is no base64: {error}") from None
-
-
 def _parse_first(tree: Mapping[str, Any]) -> PromotionRecord:
     """Schema 1: one decision under one name, which nothing proves; what was approved became champion."""
-    names = {field.name for field in fields(PromotionRecord)} & {
-        "number",
-        "digest",
-        "gate",
-        "policy_sha256",
-        "previous",
-    }
+    names = {"number", "digest", "gate", "policy_sha256", "previous"}
     if set(tree) - {"schema"} != names | {"decision", "by", "note", "at"}:
         raise ValueError("not the fields of schema 1")
     approved = {"approve": True, "reject": False}[tree["decision"]]

@@ -8,7 +8,7 @@ from components.config.promotion import Policy
 from components.errors import InputError
 from components.registry.aliases import sound_history
 from components.registry.appending import append, check_in_force, make_record
-from components.registry.approvals import Question, approvals_of
+from components.registry.approvals import approvals_of
 from components.registry.authorization import check_approved
 from components.registry.base import Store
 from components.registry.candidates import SHORTEST, digits, read_candidate
@@ -18,6 +18,7 @@ from components.registry.promotion import NotApproved
 from components.registry.records import PromotionRecord
 from components.registry.standing import Standing, Terms, standing
 from components.registry.starters import started_by
+from components.registry.statements import Question
 from components.registry.stored import recheck
 from components.types import GateCheck
 
@@ -34,16 +35,12 @@ def target(history: History, to: str = "") -> ChampionEntry:
         InputError: there is no such champion, or more than one fits.
     """
     if history.champion is None:
-        raise InputError(
-            "there is no champion, so there is nothing to go back from", where="champion", how="promote one"
-        )
+        what = "there is no champion, so there is nothing to go back from"
+        raise InputError(what, where="champion", how="promote one")
     if not to:
         if len(history.line) < 2:
-            raise InputError(
-                "no champion came before the present one",
-                where=history.champion.digest,
-                how="name another with --to; `evenkeel history` shows every champion",
-            )
+            how = "name another with --to; `evenkeel history` shows every champion"
+            raise InputError("no champion came before the present one", where=history.champion.digest, how=how)
         return history.line[-2]
     fitting = {entry.digest: entry for entry in history.champions if _fits(entry, to)}
     if len(fitting) != 1:
@@ -70,9 +67,8 @@ def standing_on_rollback(store: Store, question: Question, policy: Policy, clock
     Raises:
         InputError: as `starters_of_run`.
     """
-    return standing(
-        approvals_of(store, question.digest), Terms(question, policy, clock(), starters_of_run(store, question))
-    )
+    terms = Terms(question, policy, clock(), starters_of_run(store, question))
+    return standing(approvals_of(store, question.digest), terms)
 
 
 def starters_of_run(store: Store, question: Question) -> tuple[str, ...] | None:
@@ -107,11 +103,8 @@ def rollback(store: Store, question: Question, policy: Policy, clock: Clock = ut
     def write(history: History) -> PromotionRecord:
         if (made := history.tried("rollback", question.digest, question.evidence, question.base)) is not None:
             return made
-        if (
-            history.base == question.base
-            and history.champion is not None
-            and history.champion.digest == question.digest
-        ):
+        champion = history.champion
+        if champion is not None and (history.base, champion.digest) == (question.base, question.digest):
             raise InputError("this is the champion already", where=question.digest, how="name another with --to")
         history.check_clock(now := clock())
         found = standing(approvals, Terms(question, policy, now, starters))

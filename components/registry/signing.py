@@ -19,7 +19,7 @@ from typing import Any
 
 from components.errors import InputError
 from components.files import sha256_bytes, sha256_json
-from components.registry.base import Conflict, Store, check_digest
+from components.registry.base import Store, check_digest
 
 PREFIX = "signatures/"
 BUNDLE = "application/vnd.dev.sigstore.bundle.v0.3+json"
@@ -78,22 +78,21 @@ def sign(store: Store, checkpoint: Path, digest: str, key: Path) -> str:
     private = read_key(key)
     if getattr(getattr(private, "curve", None), "name", "") not in CURVES:
         how = "make one with `evenkeel keys new NAME --for checkpoints`"
-        raise InputError(
-            "checkpoints are signed with keys of an elliptic curve (P-256, P-384, P-521)", where=key, how=how
-        )
+        what = "checkpoints are signed with keys of an elliptic curve (P-256, P-384, P-521)"
+        raise InputError(what, where=key, how=how)
     public = public_pem(private)
     own = fingerprint(public)
     name = f"{PREFIX}{check_digest(digest)}/{own}.json"
-    stored = store.get(name)
-    if stored is not None and not problem_of(stored[0], digest, public):
-        return own
-    signature = _signature(checkpoint, key)
-    if problem := problem_of(signature, digest, public):
-        raise InputError(f"the checkpoint cannot be signed: {problem}", where=checkpoint, how="propose it again")
-    try:
-        store.compare_and_swap(name, signature, None if stored is None else stored[1])
-    except Conflict:  # somebody else has just stored one
-        return sign(store, checkpoint, digest, key)
+
+    def change(stored: bytes | None) -> bytes | None:
+        if stored is not None and not problem_of(stored, digest, public):
+            return None
+        signature = _signature(checkpoint, key)
+        if problem := problem_of(signature, digest, public):
+            raise InputError(f"the checkpoint cannot be signed: {problem}", where=checkpoint, how="propose it again")
+        return signature
+
+    store.update(name, change)
     return own
 
 

@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 from components.config.people import BETWEEN, person
 from components.config.promotion import Policy
 from components.errors import InputError
-from components.registry.approvals import Approval, Question, signature_holds
+from components.registry.approvals import Approval, signature_holds
 from components.registry.clock import SKEW, parse
 from components.registry.identity import elsewhere
+from components.registry.statements import Question
 
 RENEWED = timedelta(hours=1)
 """An approval that expires so much later than another of the same person is a renewal, and no command that was typed
@@ -136,11 +137,8 @@ def _record(number: int) -> str:
 def _time(approval: Approval, terms: Terms) -> str:
     if terms.question.action == "reject":
         return ""
-    at, expires, days = (
-        parse(approval.statement.at),
-        parse(approval.statement.expires),
-        terms.policy.settings.valid_days,
-    )
+    at, expires = parse(approval.statement.at), parse(approval.statement.expires)
+    days = terms.policy.settings.valid_days
     if terms.now + SKEW < at:
         return f"it is not valid before {approval.statement.at}; is this machine's clock right?"
     if terms.now >= expires:

@@ -12,7 +12,7 @@ from components.errors import InputError
 from components.files import read_json
 from components.layout import Layout
 from components.registry.base import Store
-from components.registry.candidates import Candidate
+from components.registry.candidates import STARTERS, Candidate
 
 
 def started_by(store: Store, candidate: Candidate | None) -> tuple[str, ...] | None:
@@ -27,7 +27,7 @@ def started_by(store: Store, candidate: Candidate | None) -> tuple[str, ...] | N
     """
     if candidate is None:
         return None
-    recorded, written = _names(candidate.run.get("started_by")), in_evidence(store, candidate)
+    recorded, written = _names(candidate.run.get(STARTERS)), in_evidence(store, candidate)
     if recorded and written is not None and not (written and set(written) <= set(recorded)):
         raise InputError(
             f"started by {', '.join(recorded)}, says the candidate's record, and its evidence says "
@@ -46,7 +46,7 @@ def in_evidence(store: Store, candidate: Candidate) -> tuple[str, ...] | None:
         lineage = read_json(Layout(store.tree(candidate.evidence)).lineage)
     except InputError:
         return None
-    return _names(lineage["started_by"]) if isinstance(lineage, dict) and "started_by" in lineage else None
+    return _names(lineage[STARTERS]) if isinstance(lineage, dict) and STARTERS in lineage else None
 
 
 def _names(said: Any) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from components.config.promotion import Policy
 from components.errors import InputError
 from components.files import dump_json, load_json
-from components.registry.base import Store, check_digest
+from components.registry.base import Store, check_digest, reading
 from components.registry.candidates import PREFIX as CANDIDATES
 from components.registry.history import History
 from components.registry.identity import KEY, SHOWN, identity
@@ -63,13 +63,11 @@ def check_seen(witness: Store, store: Store, history: History) -> int:
     """
     if witness.keys(CANDIDATES):
         how = "name another folder or bucket in the policy, which those who write to the registry cannot change"
-        raise InputError(
-            "the witness holds candidates, so it is a registry, perhaps this one", where="witness", how=how
-        )
+        what = "the witness holds candidates, so it is a registry, perhaps this one"
+        raise InputError(what, where="witness", how=how)
     if (registry := identity(witness)) and registry != history.registry:
-        what = (
-            f"the witness is that of the registry {registry[:SHOWN]}, and this is {history.registry[:SHOWN] or 'none'}"
-        )
+        own = history.registry[:SHOWN] or "none"
+        what = f"the witness is that of the registry {registry[:SHOWN]}, and this is {own}"
         raise InputError(what, where="witness", how=HOW)
     keys = witness.keys(PREFIX)
     stored = witness.get(keys[-1]) if keys else None
@@ -81,8 +79,7 @@ def check_seen(witness: Store, store: Store, history: History) -> int:
         what = f"the witness has seen record {number}, and this registry has {len(history.records)}"
         raise InputError(what, where="witness", how=HOW)
     if history.sha256s[number - 1] != sha256:
-        what = f"record {number} is another one than the witness has seen"
-        raise InputError(what, where="witness", how=HOW)
+        raise InputError(f"record {number} is another one than the witness has seen", where="witness", how=HOW)
     return number
 
 
@@ -104,17 +101,10 @@ def _key(number: int) -> str:
 
 
 def _parse(data: bytes, key: str) -> tuple[int, str]:
-    """Number and sha256.
-
-    Raises:
-        InputError: it is no head.
-    """
-    try:
+    """Number and sha256."""
+    with reading("the head of a registry", f"witness: {key}", "find out who changed the witness"):
         tree = load_json(data)
         number, sha256 = tree["number"], check_digest(tree["sha256"])
         if type(number) is not int or number < 1 or _key(number) != key:
             raise ValueError(f"its number is {number!r}")
-    except (ValueError, TypeError, KeyError, RecursionError, InputError) as error:
-        how = "find out who changed the witness"
-        raise InputError(f"not the head of a registry: {error}", where=f"witness: {key}", how=how) from error
     return number, sha256

@@ -14,7 +14,7 @@ from components.config.promotion import Action
 from components.errors import InputError
 from components.files import dump_json, sha256_bytes
 from components.registry import Store
-from components.registry.approvals import Question
+from components.registry.statements import Question
 
 SCHEMA = 1
 PREFIX = "requests/"

@@ -28,8 +28,9 @@ from components.errors import InputError
 from components.evaluation import against
 from components.files import sha256_bytes, write_text
 from components.registry import Candidate, DirectoryStore, Standing, Unavailable, find, identify, question, sign
-from components.registry.approvals import Approval, approvals_of, state
+from components.registry.approvals import Approval, approvals_of
 from components.registry.keys import new_key, public_text
+from components.registry.statements import state
 from components.types import Judgement
 from flows.cleaning import approval_requests
 from flows.governance.commands import DecisionCommands, config_of

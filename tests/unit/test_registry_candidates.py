@@ -74,23 +74,22 @@ def test_without_a_passed_gate_nothing_is_proposed(store: DirectoryStore, tmp_pa
     assert not (tmp_path / "registry" / "trees").exists()
 
 
-def test_the_gate_must_have_judged_this_checkpoint(store: DirectoryStore, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("judged", "pickle", "problem"),
+    [
+        ({"checkpoint_sha256": "0" * 64}, False, "not the one the gate judged"),
+        ({"policy_sha256": None}, False, "sha256"),
+        ({}, True, "pickle"),
+    ],
+)
+def test_the_gate_must_have_judged_this_checkpoint_by_a_policy_and_it_must_be_harmless(
+    store: DirectoryStore, tmp_path: Path, judged: dict[str, Any], pickle: bool, problem: str
+) -> None:
     path = checkpoint(tmp_path / "c")
-    with pytest.raises(InputError, match="not the one the gate judged"):
-        propose(store, path, evidence(path), gate(path, checkpoint_sha256="0" * 64), {})
-
-
-def test_the_gate_must_name_its_policy(store: DirectoryStore, tmp_path: Path) -> None:
-    path = checkpoint(tmp_path / "c")
-    with pytest.raises(InputError, match="sha256"):
-        propose(store, path, evidence(path), gate(path, policy_sha256=None), {})
-
-
-def test_a_checkpoint_with_a_pickle_is_not_proposed(store: DirectoryStore, tmp_path: Path) -> None:
-    path = checkpoint(tmp_path / "c")
-    (path / "optimizer.pt").write_bytes(b"")
-    with pytest.raises(InputError, match="pickle"):
-        propose(store, path, evidence(path), gate(path), {})
+    if pickle:
+        (path / "optimizer.pt").write_bytes(b"")
+    with pytest.raises(InputError, match=problem):
+        propose(store, path, evidence(path), gate(path, **judged), {})
 
 
 def test_proposing_twice_changes_nothing(store: DirectoryStore, tmp_path: Path) -> None:

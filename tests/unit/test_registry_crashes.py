@@ -143,10 +143,7 @@ def crashes(root: Path, before: Path, decision: Callable[[Store], object], names
 
 @pytest.mark.parametrize(
     "names",
-    [
-        pytest.param(STORE_WRITES, id="write"),
-        pytest.param(SYSTEM_WRITES, id="system call", marks=pytest.mark.slow),
-    ],
+    [pytest.param(STORE_WRITES, id="write"), pytest.param(SYSTEM_WRITES, id="system call", marks=pytest.mark.slow)],
 )
 @pytest.mark.parametrize("decision", DECISIONS.values(), ids=DECISIONS)
 def test_killed_anywhere_the_same_command_ends_as_if_it_had_not_been(

@@ -20,18 +20,7 @@ from components.registry.keys import public_text, write_key
 from components.registry.records import parse_record
 from flows.governance.policies import problems
 from flows.governance.registry import RegistryContext
-from tests.unit.deciding import (
-    NOON,
-    MemoryStore,
-    approve,
-    approvers,
-    at,
-    go_back,
-    key,
-    policy,
-    propose,
-    turn_down,
-)
+from tests.unit.deciding import NOON, MemoryStore, approve, approvers, at, go_back, key, policy, propose, turn_down
 
 
 @pytest.fixture
@@ -85,19 +74,16 @@ def test_a_record_is_the_same_after_it_was_read(store: MemoryStore, keyed: Polic
     assert parse_record(record.to_bytes(), record.key) == record
 
 
-def test_without_the_key_nothing_is_decided(store: MemoryStore, keyed: Policy, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("other", "said"), [(None, "it is not here"), ("other", "another key than the policy names")])
+def test_without_the_key_or_with_another_nothing_is_decided(
+    store: MemoryStore, keyed: Policy, tmp_path: Path, other: str | None, said: str
+) -> None:
     registry_key_file(tmp_path).unlink()
-    with pytest.raises(InputError, match="it is not here") as caught:
+    if other is not None:
+        write_key(key(other), registry_key_file(tmp_path))
+    with pytest.raises(InputError, match=said) as caught:
         approve(store, propose(store), under=keyed)
     assert REGISTRY_KEY in str(caught.value)
-    assert not read_history(store).records
-
-
-def test_another_key_decides_nothing(store: MemoryStore, keyed: Policy, tmp_path: Path) -> None:
-    registry_key_file(tmp_path).unlink()
-    write_key(key("other"), registry_key_file(tmp_path))
-    with pytest.raises(InputError, match="another key than the policy names"):
-        approve(store, propose(store), under=keyed)
     assert not read_history(store).records
 
 

@@ -83,14 +83,11 @@ def test_a_read_only_registry_is_one_clear_error(store: DirectoryStore, tmp_path
 
 
 def test_a_probe_leaves_nothing_behind(store: DirectoryStore, tmp_path: Path) -> None:
+    probe(tmp_path)
+    assert list(tmp_path.iterdir()) == []
     store.put_if_absent("key", b"")
     probe(tmp_path / "registry")
     assert store.keys("") == ["key"]
-
-
-def test_a_probe_leaves_an_empty_folder_empty(tmp_path: Path) -> None:
-    probe(tmp_path)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_no_key_is_not_listed(store: DirectoryStore, tmp_path: Path) -> None:
