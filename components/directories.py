@@ -10,9 +10,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from components.files import fsync_directory, os_errors
 
+T = TypeVar("T")
 FLUSHES = 4
 """Files that are flushed at once; the disk takes several together."""
 
@@ -25,22 +27,22 @@ def _remove_torn(path: Path) -> None:
     if retired and not path.exists():
         os.replace(retired.pop(), path)
         torn = [folder for folder in torn if folder.exists()]
-    for folder in torn:
-        if folder.is_dir():
-            with contextlib.suppress(FileNotFoundError):  # somebody else has just removed it
-                shutil.rmtree(folder)
+    for folder in filter(Path.is_dir, torn):
+        with contextlib.suppress(FileNotFoundError):  # somebody else has just removed it
+            shutil.rmtree(folder)
 
 
-def write_directory(path: Path, fill: Callable[[Path], None]) -> None:
-    """Replace the folder ``path`` by what ``fill`` writes into a temporary one.
+def write_directory(path: Path, fill: Callable[[Path], T]) -> T:
+    """Replace the folder ``path`` by what ``fill`` writes into a temporary one; returns what ``fill`` does.
 
     ``fill`` gets an empty folder on the same disk. Nothing is visible under ``path`` until all of it is written.
     """
     with os_errors("write", path):
         staged = StagedDirectory(path)
         with staged.discarded_on_error():
-            fill(staged.path)
+            result = fill(staged.path)
             staged.commit()
+    return result
 
 
 class StagedDirectory:

@@ -201,14 +201,8 @@ def read_numbered_jsonl(path: Path, *, how: str = "fix or remove that line") -> 
 
 def keep_rows(path: Path, count: int) -> list[dict[str, Any]]:
     """Cut an append-only log back to its first ``count`` rows and return them; what follows may be torn by a crash."""
-    if count == 0:
-        path.unlink(missing_ok=True)
-        return []
-    rows = list(itertools.islice(read_jsonl(path), count))
-    if len(rows) < count:
-        raise _too_few(path, count, len(rows))
-    write_jsonl(path, rows)
-    return rows
+    cut_rows(path, count)
+    return list(read_jsonl(path)) if count else []
 
 
 def cut_rows(path: Path, count: int) -> None:
@@ -218,7 +212,7 @@ def cut_rows(path: Path, count: int) -> None:
         return
     found = sum(1 for _ in itertools.islice(read_jsonl(path), count))
     if found < count:
-        raise _too_few(path, count, found)
+        raise InputError(f"expected {count} rows, found {found}", where=path, how="delete the folder to start over")
     with os_errors("cut back", path), path.open("rb+") as file:
         line, kept = b"", 0
         while kept < count:
@@ -229,10 +223,6 @@ def cut_rows(path: Path, count: int) -> None:
             file.write(b"\n")
         file.flush()
         os.fsync(file.fileno())
-
-
-def _too_few(path: Path, count: int, found: int) -> InputError:
-    return InputError(f"expected {count} rows, found {found}", where=path, how="delete the folder to start over")
 
 
 def _parse_line(line: str, where: str, how: str) -> dict[str, Any]:
@@ -278,18 +268,14 @@ def manifest(directory: Path, digest: Callable[[Path], str] = sha256_file) -> di
             raise InputError("symbolic link inside a digested folder", where=path, how="replace it by the file itself")
         if not path.is_dir():
             check_regular_or_folder(path)
-            files[_utf8_name(path, directory)] = digest(path)
+            name = path.relative_to(directory).as_posix()
+            try:
+                name.encode()
+            except UnicodeEncodeError as error:
+                how = "rename or remove the file"
+                raise InputError("the name of a file is not UTF-8", where=path, how=how) from error
+            files[name] = digest(path)
     return files
-
-
-def _utf8_name(path: Path, directory: Path) -> str:
-    """The relative path as it stands in a manifest."""
-    name = path.relative_to(directory).as_posix()
-    try:
-        name.encode()
-    except UnicodeEncodeError as error:
-        raise InputError("the name of a file is not UTF-8", where=path, how="rename or remove the file") from error
-    return name
 
 
 def sha256_tree(directory: Path) -> str:

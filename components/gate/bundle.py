@@ -41,9 +41,9 @@ def gather(layout: Layout, lineage: Mapping[str, Any], target: Path) -> dict[str
     """
     if not layout.params.is_file():
         raise InputError("there are no settings of a run", where=layout.params, how="name the folder of a run")
-    omitted: dict[str, Any] = {}
 
-    def fill(staging: Path) -> None:
+    def fill(staging: Path) -> dict[str, Any]:
+        omitted: dict[str, Any] = {}
         room = LARGEST_IN_ALL
         for path in _files(layout):
             name, size = path.relative_to(layout.root).as_posix(), path.stat().st_size
@@ -57,9 +57,9 @@ def gather(layout: Layout, lineage: Mapping[str, Any], target: Path) -> dict[str
                 shutil.copyfile(path, copy, follow_symlinks=False)
         write_json(Layout(staging).lineage, dict(lineage))
         write_json(staging / OMITTED, omitted)
+        return omitted
 
-    write_directory(target, fill)
-    return omitted
+    return write_directory(target, fill)
 
 
 def read_omitted(layout: Layout) -> dict[str, Any]:

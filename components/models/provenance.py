@@ -30,14 +30,13 @@ def write_recorded(target: Path, source: Mapping[str, Any], fill: Callable[[Path
     Raises:
         InputError: the disk is full, or ``target`` cannot be written.
     """
-    results: list[T] = []
 
-    def filled(folder: Path) -> None:
-        results.append(fill(folder))
+    def filled(folder: Path) -> T:
+        result = fill(folder)
         write_json(folder / FILE, {"source": dict(source), "files": manifest(folder)})
+        return result
 
-    write_directory(target, filled)
-    return results[0]
+    return write_directory(target, filled)
 
 
 def is_there(folder: Path, source: Mapping[str, Any]) -> bool:

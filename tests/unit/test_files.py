@@ -33,6 +33,10 @@ def fail(number: int = errno.ENOSPC):
     return call
 
 
+def interrupt(*_args, **_options):
+    raise KeyboardInterrupt
+
+
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
@@ -56,31 +60,16 @@ def test_a_full_disk_leaves_the_old_content_and_no_temporary_file(tmp_path, monk
     path = tmp_path / "file.txt"
     files.write_text(path, "old")
     monkeypatch.setattr(os, call, fail())
-    with pytest.raises(MachineError, match=r"cannot write: No space left") as caught:
+    with pytest.raises(MachineError, match=r"cannot write: No space left[^$]*df -h"):
         files.write_text(path, "new")
-    assert "df -h" in str(caught.value)
-    assert (path.read_text(), names(tmp_path)) == ("old", ["file.txt"])
-
-
-def test_an_interrupt_leaves_the_old_content_and_no_temporary_file(tmp_path, monkeypatch):
-    path = tmp_path / "file.txt"
-    files.write_text(path, "old")
-
-    def interrupt(_handle):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "fsync", interrupt)
+    monkeypatch.setattr(os, call, interrupt)
     with pytest.raises(KeyboardInterrupt):
         files.write_text(path, "new")
     assert (path.read_text(), names(tmp_path)) == ("old", ["file.txt"])
 
 
 @pytest.mark.parametrize(
-    "write",
-    [
-        lambda path: files.write_text(path, "x"),
-        lambda path: directories.write_directory(path, lambda _: None),
-    ],
+    "write", [lambda path: files.write_text(path, "x"), lambda path: directories.write_directory(path, lambda _: None)]
 )
 def test_a_read_only_disk_is_an_error_that_names_the_path(tmp_path, monkeypatch, write):
     for function in ("mkstemp", "mkdtemp"):
@@ -210,29 +199,19 @@ def test_a_torn_tail_is_cut_off_with_the_rows_that_are_not_kept(tmp_path):
 def test_keeping_nothing_removes_the_log_whether_or_not_it_is_there(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text("torn")
-    assert files.keep_rows(path, 0) == []
-    assert files.keep_rows(path, 0) == []
-    assert not path.exists()
-
-
-def test_a_log_with_fewer_rows_than_the_checkpoint_counted_is_an_error(tmp_path):
-    path = tmp_path / "log.jsonl"
-    files.append_line(path, {"step": 0})
-    with pytest.raises(InputError, match="expected 2 rows, found 1"):
-        files.keep_rows(path, 2)
+    assert [files.keep_rows(path, 0), files.keep_rows(path, 0), path.exists()] == [[], [], False]
 
 
 @pytest.mark.parametrize("tail", [b"", b'{"st\xc3', b"\n\n"])
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_a_log_is_cut_in_place_to_the_bytes_that_keeping_its_rows_gives(tmp_path, count, tail):
-    kept, cut = tmp_path / "kept.jsonl", tmp_path / "cut.jsonl"
-    for path in (kept, cut):
-        for step in range(3):
-            files.append_line(path, {"step": step, "signals": {"é": 0.1 + step, "none": None}})
-        path.write_bytes(path.read_bytes() + tail)
-    files.keep_rows(kept, count)
-    files.cut_rows(cut, count)
-    assert (cut.read_bytes() if cut.exists() else b"") == (kept.read_bytes() if kept.exists() else b"")
+def test_a_log_is_cut_in_place_to_the_bytes_of_its_first_rows(tmp_path, count, tail):
+    path = tmp_path / "log.jsonl"
+    for step in range(3):
+        files.append_line(path, {"step": step, "signals": {"é": 0.1 + step, "none": None}})
+    whole = path.read_bytes()
+    path.write_bytes(whole + tail)
+    files.cut_rows(path, count)
+    assert (path.read_bytes() if path.exists() else b"") == b"".join(whole.splitlines(keepends=True)[:count])
 
 
 def test_a_row_that_lacks_only_its_end_gets_it_when_the_log_is_cut(tmp_path):
