@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from components.checkpoints.contents import check_content, check_kind
-from components.checkpoints.figures import check_figures
+from components.checkpoints.figures import check_figures, entries
 from components.checkpoints.names import check_names
 from components.checkpoints.tensors import Entry, read_entries
 from components.errors import InputError
@@ -58,8 +57,8 @@ def check_checkpoint(path: Path) -> dict[str, str]:
         raise _refusal("the checkpoint has no safetensors weights", path, "save it with safe serialization")
     for index in sorted(path.glob("*.safetensors.index.json")):
         _check_index(index, tensors)
-    entries = [entry for name, found in tensors.items() if "/" not in name for entry in found.values()]
-    check_figures(_object(path / "config.json"), entries, path / "config.json")
+    top = [entry for name, found in tensors.items() if "/" not in name for entry in found.values()]
+    check_figures(_object(path / "config.json"), top, path / "config.json")
     return digests
 
 
@@ -123,10 +122,9 @@ def _check_config(path: Path, files: list[Path]) -> None:
     for file in files:
         if file.name.lower().endswith("config.json"):
             settings = _object(file)
-            if found := sorted({key for key, value in _entries(settings) if _runs_code(key, value)}):
-                raise _refusal(
-                    f"{found[0]} asks the loader to run code", file, "use an architecture transformers knows"
-                )
+            if found := sorted({key for key, value in entries(settings) if _runs_code(key, value)}):
+                how = "use an architecture transformers knows"
+                raise _refusal(f"{found[0]} asks the loader to run code", file, how)
             _check_template(settings.get("chat_template"), file)
         elif file.name.lower() == "chat_template.json":
             _check_template(_object(file).get("chat_template"), file)
@@ -150,22 +148,10 @@ def _object(file: Path) -> dict[str, Any]:
     return value
 
 
-def _entries(value: Any) -> Iterator[tuple[str, Any]]:
-    """Every key with its value, at any depth."""
-    left = [value]
-    while left:
-        inner = left.pop()
-        if isinstance(inner, dict):
-            yield from inner.items()
-            left.extend(inner.values())
-        elif isinstance(inner, list):
-            left.extend(inner)
-
-
 def _runs_code(key: str, value: Any) -> bool:
     if key not in ATTENTION_KEYS:
         return key in CODE_KEYS
-    names = [name for _, name in _entries({key: value}) if not isinstance(name, dict)]  # one for each part of a model
+    names = [name for _, name in entries({key: value}) if not isinstance(name, dict)]  # one for each part of a model
     return any(name is not None and not (isinstance(name, str) and OWN_ATTENTION.fullmatch(name)) for name in names)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickletools
 import re
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def check_content(file: Path) -> None:
         reader(file)
 
 
-def _reader(file: Path) -> Callable[[Path], None] | None:
+def _reader(file: Path) -> Callable[[Path], object] | None:
     """How a file of an allowed kind is looked into; None for any other kind."""
     if NAMES.fullmatch(file.name):
         return _check_text
@@ -95,10 +96,6 @@ def _calls(start: bytes, more: bool) -> bool:
     except Exception:  # the library says nothing about what it raises, and any of it means: no pickle up to here
         return more and stream.tell() == len(start)
     return False
-
-
-def _check_json(file: Path) -> None:
-    read_json(file, how="save the checkpoint again")
 
 
 def _check_text(file: Path) -> None:
@@ -131,11 +128,7 @@ def _check_sentencepiece(file: Path) -> None:
 
 
 def _protobuf_fields(data: bytes) -> list[tuple[int, int]]:
-    """Number and wire type of every field of a message.
-
-    Raises:
-        ValueError, IndexError: it is none.
-    """
+    """Number and wire type of every field of a message; raises ValueError or IndexError where it is none."""
     fields, at = [], 0
     while at < len(data):
         tag, at = _varint(data, at)
@@ -166,9 +159,9 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             raise ValueError("a number too long")
 
 
-READERS: dict[str, Callable[[Path], None]] = {
+READERS: dict[str, Callable[[Path], object]] = {
     ".safetensors": lambda file: None,  # its header is read with the names of the tensors
-    ".json": _check_json,
+    ".json": partial(read_json, how="save the checkpoint again"),
     ".model": _check_sentencepiece,
     **dict.fromkeys(PLAIN, _check_text),
     **dict.fromkeys(PICTURES, _check_picture),

@@ -37,10 +37,10 @@ def check_figures(config: Mapping[str, Any], tensors: Iterable[Entry], file: Pat
             tensors, or wider ones than the widest; or a quantised checkpoint, for quantised weights cannot be trained.
     """
     for key in QUANTISED:
-        if any(name == key and value is not None for name, value in _numbers_and_sections(config)):
+        if any(name == key and value is not None for name, value in entries(config)):
             how = f"save the checkpoint dequantised, in bfloat16 or float32 and without {key}"
             raise InputError(f"{key}: quantised weights cannot be trained", where=file, how=how)
-    for key, value in _numbers_and_sections(config):
+    for key, value in entries(config):
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
         if not math.isfinite(value):
@@ -55,14 +55,13 @@ def check_figures(config: Mapping[str, Any], tensors: Iterable[Entry], file: Pat
                 raise InputError(f"{key} is {value:,}, and there are {most:,} {what}", where=file, how=HOW)
 
 
-def _numbers_and_sections(value: Any) -> Iterator[tuple[str, Any]]:
-    """Every key with its value, at any depth; of a list each value by the key of the list."""
-    left: list[tuple[str, Any]] = [("", value)]
+def entries(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Every key with its value, at any depth; of a list also each value by the key of the list."""
+    left = [*tree.items()]
     while left:
-        key, inner = left.pop()
-        if isinstance(inner, dict):
-            left.extend((str(name), one) for name, one in inner.items())
-        elif isinstance(inner, list):
-            left.extend((key, one) for one in inner)
-        if key:
-            yield key, inner
+        key, value = left.pop()
+        yield key, value
+        if isinstance(value, dict):
+            left.extend(value.items())
+        elif isinstance(value, list):
+            left.extend((key, one) for one in value)

@@ -40,33 +40,37 @@ def add(name: str, data: bytes = b"") -> Callable[[Path], object]:
     return write
 
 
+def shard(path: Path, name: str, named: str) -> None:
+    """Weights in a shard, and an index that may call it otherwise."""
+    (path / name).parent.mkdir(exist_ok=True)
+    save_file({"w": np.zeros(1)}, path / name)
+    (path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"w": named}}))
+
+
+def truncate(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def with_header(header: dict[str, Any], data: bytes) -> Callable[[Path], object]:
+    text = json.dumps(header).encode()
+    return add("model.safetensors", len(text).to_bytes(8, "little") + text + data)
+
+
+def tensor(start: int, end: int) -> dict[str, Any]:
+    return {"dtype": "F32", "shape": [(end - start) // 4], "data_offsets": [start, end]}
+
+
+PROTOCOL_0 = b"cos\nsystem\n(S'id'\ntR."
+INST = b"(S'id'\nios\nsystem\n."
+"""Pickles without a beginning that says so."""
+
+
 def test_a_whole_checkpoint_passes_and_gives_its_digest(checkpoint: Path) -> None:
     assert check_checkpoint(checkpoint) == manifest(checkpoint)
 
 
 def test_a_word_of_the_vocabulary_is_not_a_configuration_key(checkpoint: Path) -> None:
     assert "auto_map" in (checkpoint / "tokenizer.json").read_text()
-    check_checkpoint(checkpoint)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["LICENSE", "LICENSE.txt", "README.md", ".gitattributes", "chat_template.jinja", "merges.txt", "NOTICE"],
-)
-def test_what_usually_lies_beside_the_weights_is_harmless(checkpoint: Path, name: str) -> None:
-    add(name, b"text")(checkpoint)
-    check_checkpoint(checkpoint)
-
-
-def test_a_picture_of_a_model_card_and_what_a_download_leaves_are_harmless(checkpoint: Path) -> None:
-    add("figure.png", b"\x89PNG\r\n\x1a\n rest")(checkpoint)
-    add(".cache/model.safetensors.metadata", b"0123\n")(checkpoint)
-    check_checkpoint(checkpoint)
-
-
-def test_shards_with_their_index_pass(checkpoint: Path) -> None:
-    index = {"weight_map": {"weight": "model.safetensors"}}
-    (checkpoint / "model.safetensors.index.json").write_text(json.dumps(index))
     check_checkpoint(checkpoint)
 
 
@@ -105,54 +109,7 @@ def test_shards_with_their_index_pass(checkpoint: Path) -> None:
         (edit_config("attn_implementation", {"text_config": {"": "someone/kernel"}}), "attn_implementation asks"),
         (edit_config("attn_implementation", ["someone/kernel"]), "attn_implementation asks"),
         (edit_config("text_config", {"_attn_implementation": "someone/kernel"}), "_attn_implementation asks"),
-    ],
-)
-def test_a_checkpoint_that_is_not_whole_or_not_harmless_is_refused(
-    checkpoint: Path, damage: Callable[[Path], object], problem: str
-) -> None:
-    damage(checkpoint)
-    with pytest.raises(InputError, match=problem):
-        check_checkpoint(checkpoint)
-
-
-@pytest.mark.parametrize(
-    "name", ["sdpa", "flash_attention_2", "paged|eager", None, {"": "eager", "text_config": "sdpa"}]
-)
-def test_an_attention_that_transformers_brings_itself_is_harmless(checkpoint: Path, name: object) -> None:
-    edit_config("attn_implementation", name)(checkpoint)
-    check_checkpoint(checkpoint)
-
-
-def test_a_shard_in_a_subfolder_is_found_where_the_index_says_so(checkpoint: Path) -> None:
-    shard(checkpoint, "sub/shard.safetensors", "sub/shard.safetensors")
-    check_checkpoint(checkpoint)
-
-
-def shard(path: Path, name: str, named: str) -> None:
-    """Weights in a shard, and an index that may call it otherwise."""
-    (path / name).parent.mkdir(exist_ok=True)
-    save_file({"w": np.zeros(1)}, path / name)
-    (path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"w": named}}))
-
-
-def truncate(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:-1])
-
-
-def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="folder not found"):
-        check_checkpoint(tmp_path / "nothing")
-
-
-# --- pickles and programs under other names
-
-PROTOCOL_0 = b"cos\nsystem\n(S'id'\ntR."
-INST = b"(S'id'\nios\nsystem\n."
-
-
-@pytest.mark.parametrize(
-    ("damage", "problem"),
-    [
+        # Not what its name says.
         (add("notes.txt", PROTOCOL_0), "pickle under another name"),
         (add("notes.md", INST), "pickle under another name"),
         (add("LICENSE", PROTOCOL_0 + b"and more text"), "pickle under another name"),
@@ -182,9 +139,16 @@ INST = b"(S'id'\nios\nsystem\n."
         (add("tokenizer_config.json", b'{"chat_template": [{"name": "x", "template": 1}]}'), "not plain text"),
         (add("chat_template.json", b'{"chat_template": 7}'), "chat_template is not plain text"),
         (add("sub/Config.JSON", b'{"auto_map": {}}'), "auto_map"),
+        # Safetensors with gaps, overlaps, trailing bytes or wrong shapes.
+        (with_header({"a": tensor(0, 8)}, b"\0" * 9), "not a safetensors file"),
+        (with_header({"a": tensor(0, 8), "b": tensor(4, 12)}, b"\0" * 12), "not a safetensors file"),
+        (with_header({"a": tensor(0, 8), "b": tensor(12, 16)}, b"\0" * 16), "not a safetensors file"),
+        (with_header({"a": {**tensor(0, 8), "shape": [3]}}, b"\0" * 8), "not a safetensors file"),
+        (with_header({"a": {**tensor(0, 8), "dtype": "OBJECT"}}, b"\0" * 8), "not a safetensors file"),
+        (with_header({"a": tensor(0, 8), "__metadata__": {"a": 1}}, b"\0" * 8), "not a safetensors file"),
     ],
 )
-def test_what_is_not_what_its_name_says_is_refused(
+def test_a_checkpoint_that_is_not_whole_or_not_harmless_is_refused(
     checkpoint: Path, damage: Callable[[Path], object], problem: str
 ) -> None:
     damage(checkpoint)
@@ -192,70 +156,45 @@ def test_what_is_not_what_its_name_says_is_refused(
         check_checkpoint(checkpoint)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"",
-        b"change log\nof things\n",
-        b"introduction\nby somebody\n",
-        b"(introduction)\nby somebody\n(the end)",
-        b".",
-        b"N.",
-        b"import os\n",
-        b"Read the manual. R.",
-    ],
-)
-def test_text_that_begins_as_a_pickle_could_is_text(checkpoint: Path, text: bytes) -> None:
-    add("notes.txt", text)(checkpoint)
-    check_checkpoint(checkpoint)
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="folder not found"):
+        check_checkpoint(tmp_path / "nothing")
 
 
-@pytest.mark.parametrize("text", [b"[" + b"1, " * 2**19 + b"1]", b"a line of text\n" * 2**17, b"N0" * 2**19])
-def test_long_text_is_text(checkpoint: Path, text: bytes) -> None:
-    add("notes.txt", text)(checkpoint)
-    check_checkpoint(checkpoint)
+# --- what is harmless
+
+PIECE = b"\x0a\x03<s>\x15\x00\x00\x00\x00\x18\x03"
 
 
-def test_a_sentencepiece_model_passes(checkpoint: Path) -> None:
-    piece = b"\x0a\x03<s>\x15\x00\x00\x00\x00\x18\x03"
-    add("tokenizer.model", (b"\x0a" + bytes([len(piece)]) + piece) * 3 + b"\x12\x02\x08\x01")(checkpoint)
-    check_checkpoint(checkpoint)
-
-
-def test_several_chat_templates_with_names_pass(checkpoint: Path) -> None:
-    add("tokenizer_config.json", b'{"chat_template": [{"name": "default", "template": "{{ x }}"}]}')(checkpoint)
-    check_checkpoint(checkpoint)
-
-
-# --- safetensors whose header does not fit the file
-
-
-def with_header(header: dict[str, Any], data: bytes) -> Callable[[Path], object]:
-    text = json.dumps(header).encode()
-    return add("model.safetensors", len(text).to_bytes(8, "little") + text + data)
-
-
-def tensor(start: int, end: int) -> dict[str, Any]:
-    return {"dtype": "F32", "shape": [(end - start) // 4], "data_offsets": [start, end]}
+def index(path: Path) -> None:
+    (path / "model.safetensors.index.json").write_text('{"weight_map": {"weight": "model.safetensors"}}')
 
 
 @pytest.mark.parametrize(
-    "damage",
+    "more",
     [
-        with_header({"a": tensor(0, 8)}, b"\0" * 9),
-        with_header({"a": tensor(0, 8), "b": tensor(4, 12)}, b"\0" * 12),
-        with_header({"a": tensor(0, 8), "b": tensor(12, 16)}, b"\0" * 16),
-        with_header({"a": {**tensor(0, 8), "shape": [3]}}, b"\0" * 8),
-        with_header({"a": {**tensor(0, 8), "dtype": "OBJECT"}}, b"\0" * 8),
-        with_header({"a": tensor(0, 8), "__metadata__": {"a": 1}}, b"\0" * 8),
+        *(add(name, b"text") for name in ("LICENSE", "LICENSE.txt", "NOTICE", "README.md", ".gitattributes")),
+        *(add(name, b"text") for name in ("chat_template.jinja", "merges.txt")),
+        add("figure.png", b"\x89PNG\r\n\x1a\n rest"),
+        add(".cache/model.safetensors.metadata", b"0123\n"),  # what a download leaves
+        index,
+        lambda path: shard(path, "sub/shard.safetensors", "sub/shard.safetensors"),
+        add("tokenizer.model", (b"\x0a" + bytes([len(PIECE)]) + PIECE) * 3 + b"\x12\x02\x08\x01"),
+        add("tokenizer_config.json", b'{"chat_template": [{"name": "default", "template": "{{ x }}"}]}'),
+        # An attention that transformers brings itself.
+        *(edit_config("attn_implementation", name) for name in ("sdpa", "flash_attention_2", "paged|eager", None)),
+        edit_config("attn_implementation", {"": "eager", "text_config": "sdpa"}),
+        # Text that begins as a pickle could, and long text.
+        *(add("notes.txt", text) for text in (b"", b".", b"N.", b"import os\n", b"Read the manual. R.")),
+        *(add("notes.txt", text) for text in (b"change log\nof things\n", b"introduction\nby somebody\n")),
+        add("notes.txt", b"(introduction)\nby somebody\n(the end)"),
+        *(add("notes.txt", text) for text in (b"a line of text\n" * 2**17, b"N0" * 2**19)),
+        add("notes.txt", b"[" + b"1, " * 2**19 + b"1]"),
     ],
 )
-def test_safetensors_with_gaps_overlaps_trailing_bytes_or_wrong_shapes_are_refused(
-    checkpoint: Path, damage: Callable[[Path], object]
-) -> None:
-    damage(checkpoint)
-    with pytest.raises(InputError, match="not a safetensors file"):
-        check_checkpoint(checkpoint)
+def test_what_usually_belongs_to_a_checkpoint_is_harmless(checkpoint: Path, more: Callable[[Path], object]) -> None:
+    more(checkpoint)
+    check_checkpoint(checkpoint)
 
 
 # --- names and kinds of entries
