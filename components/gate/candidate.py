@@ -32,10 +32,7 @@ WITHOUT_EVIDENCE = ("checkpoint format", "checkpoint signature", "evidence")
 
 
 def judge_candidate(
-    store: Store,
-    candidate: Candidate,
-    policy: Policy,
-    comparison: Mapping[str, Any] | None,
+    store: Store, candidate: Candidate, policy: Policy, comparison: Mapping[str, Any] | None
 ) -> Judgement:
     """Judge a candidate by what is stored of it. Nothing is written.
 
@@ -62,7 +59,9 @@ def judge_candidate(
     tree = attempt(lambda: store.tree(candidate.digest))
     facts["checkpoint"] = attempt(lambda: sha256_json(check_stored(_known(tree))))
     facts["signer"] = attempt(lambda: verify(store, candidate.digest, policy.signers))
-    facts["attester"] = attempt(lambda: _attester(store, candidate, policy))
+    facts["attester"] = attempt(
+        lambda: attested(store, of_evidence(candidate.digest, _evidence(candidate)), policy.signers)
+    )
     found = attempt(lambda: _read(store, candidate, facts))
     every = CHECKS | OF_A_CANDIDATE
     if isinstance(found, InputError):
@@ -85,11 +84,10 @@ def _by_policy(answer: GateCheck, policy: Policy) -> GateCheck:
     return GateCheck(answer.name, "fail", answer.evidence, how)
 
 
-def _attester(store: Store, candidate: Candidate, policy: Policy) -> str:
-    """Who signed that this is the evidence which the run left."""
+def _evidence(candidate: Candidate) -> str:
     if candidate.evidence is None:
         raise InputError("the candidate was recorded without its evidence, by an earlier version")
-    return attested(store, of_evidence(candidate.digest, candidate.evidence), policy.signers)
+    return candidate.evidence
 
 
 def _known(value: Any) -> Any:
@@ -100,14 +98,8 @@ def _known(value: Any) -> Any:
 
 
 def _read(store: Store, candidate: Candidate, facts: Mapping[str, Any]) -> tuple[Evidence, Settings]:
-    """The evidence that was stored with a candidate, and the settings of its run.
-
-    Raises:
-        InputError: it has none, it is gone or damaged, or the settings cannot be read.
-    """
-    if candidate.evidence is None:
-        raise InputError("the candidate was recorded without its evidence, by an earlier version")
-    layout = Layout(store.tree(candidate.evidence))
+    """The evidence that was stored with a candidate, and the settings of its run."""
+    layout = Layout(store.tree(_evidence(candidate)))
     omitted = read_omitted(layout)
     others = {name: partial(_known, value) for name, value in facts.items()}
     evidence = collect(

@@ -17,8 +17,7 @@ def comparison_of(figures: Mapping[str, Any], candidate: str, champion: str) -> 
 
     Args:
         figures: with ``gain_over_champion`` and ``champion``, as `components.evaluation.against_champion` gives them.
-        candidate: digest of the checkpoint that is judged.
-        champion: digest of the one it was compared with.
+        candidate, champion: digests of the checkpoint that is judged, and of the one it was compared with.
     """
     gain, theirs = figures.get("gain_over_champion"), figures.get("champion")
     return {

@@ -1,4 +1,4 @@
-"""What the gate judges by: what a run left, each part as read or as the error that reading it gave."""
+"""What the gate judges by: what a run left, each part as read or as the error that reading it gave. What a check is."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.checkpoints.checks import check_checkpoint
+from components.config import Settings
 from components.errors import InputError
 from components.files import read_json, sha256_json
 from components.health.records import read_records, read_verdicts
 from components.health.responses import read_ledger
 from components.layout import Layout
+from components.types import GateResult
 
+Answer = tuple[GateResult, str]
+"""The result and a sentence of evidence for it."""
+AGAIN = "run the stage that writes it once more, and those after it: evenkeel run --resume RUN-ID"
 ROUNDING = 1e-9
 """By which a mean may lie beyond an end of its interval: both are sums of many numbers."""
 
@@ -84,6 +89,17 @@ class Evidence:
             figures = f"mean {mean:g}, low {low:g}, high {high:g}"
             raise InputError(f"{'.'.join((name, *keys))} cannot be a difference of two shares: {figures}")
         return mean, low, high
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """``judge`` answers from the evidence and the settings it is judged by; it may raise `InputError` where evidence is
+    missing, which is a fail. ``how`` says what would change an answer that is not a pass, ``missing`` what would where
+    the evidence is not there or cannot be read."""
+
+    judge: Callable[[Evidence, Settings], Answer]
+    how: str
+    missing: str = AGAIN
 
 
 def collect(layout: Layout, **others: Callable[[], Any]) -> Evidence:

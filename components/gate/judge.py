@@ -8,8 +8,8 @@ from components.config import Settings
 from components.config.judgement import JUDGED_BY
 from components.errors import InputError
 from components.files import sha256_json
-from components.gate.checks import AGAINST_CHAMPION, CHECKS, Check
-from components.gate.evidence import Evidence
+from components.gate.checks import AGAINST_CHAMPION, CHECKS
+from components.gate.evidence import Check, Evidence
 from components.types import GateCheck, GateResult
 
 
@@ -47,8 +47,4 @@ def policy_sha256(settings: Settings) -> str:
     limits = settings.gate.model_dump(mode="json")
     if settings.evaluation.champion is None:
         del limits["min_gain_over_champion"]
-    policy = {
-        "gate": limits,
-        "health": settings.health.model_dump(mode="json", include=JUDGED_BY),
-    }
-    return sha256_json(policy)
+    return sha256_json({"gate": limits, "health": settings.health.model_dump(mode="json", include=JUDGED_BY)})

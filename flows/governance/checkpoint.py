@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.errors import InputError
-from components.gate.checks.champion import TO_BE_COMPARED
+from components.gate.checks.evaluation import TO_BE_COMPARED
 from components.registry import (
     Approval,
     Candidate,

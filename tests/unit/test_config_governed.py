@@ -13,7 +13,7 @@ from components.config import Settings, load
 from components.config.governed import GOVERNED, Bound, loosened, value_at
 from components.config.promotion import read_policy
 from components.errors import InputError
-from components.gate.checks.settings import KEPT
+from components.gate.checks.stored import BY_POLICY
 from components.gate.evidence import Evidence
 
 JUDGING = ("admission", "audit", "evaluation", "triage")
@@ -89,7 +89,7 @@ def test_no_setting_of_a_run_loosens_a_bound(path: str) -> None:
     for name in reversed(parents):
         above = value_at(settings, ".".join(parents[: parents.index(name)])) if name != parents[0] else settings
         changed = above.model_copy(update={name: changed})
-    result, text = KEPT.judge(Evidence({"policy_bounds": GOVERNED}), changed)
+    result, text = BY_POLICY.judge(Evidence({"policy_bounds": GOVERNED}), changed)
     assert result == "fail"
     assert path in text and str(GOVERNED[path]) in text
 

@@ -19,7 +19,7 @@ from components.files import read_json, sha256_tree, write_json, write_text
 from components.gate.bundle import OMITTED, gather
 from components.gate.candidate import judge_candidate
 from components.gate.checks import CHECKS, OF_A_CANDIDATE
-from components.gate.checks.champion import TO_BE_COMPARED
+from components.gate.checks.evaluation import TO_BE_COMPARED
 from components.gate.comparison import comparison_of, recorded_comparison
 from components.layout import Layout
 from components.registry import Candidate
@@ -30,6 +30,7 @@ from components.stages.gate import run as run_gate
 from components.types import Judgement
 from tests.proposals import key_in, policy_of, propose_run, write_lock, write_run
 
+Judge = Callable[..., Judgement]
 COMPARED = {"mean": 0.1, "low": 0.06, "high": 0.14, "n": 512, "unscorable_share": 0.0}
 
 
@@ -41,12 +42,24 @@ def store(tmp_path: Path) -> DirectoryStore:
 __all__ = ["layout", "whole"]
 
 
-def judged(
-    store: DirectoryStore, candidate: Candidate, tmp_path: Path, comparison: Any = None, **policy: Any
-) -> Judgement:
-    if candidate.evidence is not None and store.has_tree(candidate.evidence):
-        attest(store, of_evidence(candidate.digest, candidate.evidence), key_in(tmp_path))
-    return judge_candidate(store, candidate, replace(policy_of(key_in(tmp_path), **policy), rules=FEW), comparison)
+@pytest.fixture
+def candidate(store: DirectoryStore, layout: Layout, tmp_path: Path) -> Candidate:
+    """Of the run in ``layout``."""
+    return propose_run(store, layout, key_in(tmp_path))
+
+
+@pytest.fixture
+def judged(store: DirectoryStore, tmp_path: Path) -> Judge:
+    """A candidate judged by a policy with these rules and settings."""
+
+    def judge(candidate: Candidate, comparison: Any = None, rules: Any = FEW, **policy: Any) -> Judgement:
+        if candidate.evidence is not None and store.has_tree(candidate.evidence):
+            attest(store, of_evidence(candidate.digest, candidate.evidence), key_in(tmp_path))
+        return judge_candidate(
+            store, candidate, replace(policy_of(key_in(tmp_path), **policy), rules=rules), comparison
+        )
+
+    return judge
 
 
 def failed(judgement: Judgement) -> dict[str, str]:
@@ -55,9 +68,8 @@ def failed(judgement: Judgement) -> dict[str, str]:
     return {check.name: check.evidence for check in judgement.checks if check.result != "pass"}
 
 
-def test_a_healthy_run_passes_every_check(store: DirectoryStore, layout: Layout, tmp_path: Path) -> None:
-    candidate = propose_run(store, layout, key_in(tmp_path))
-    found = judged(store, candidate, tmp_path)
+def test_a_healthy_run_passes_every_check(judged: Judge, candidate: Candidate, tmp_path: Path) -> None:
+    found = judged(candidate)
     assert (found.result, failed(found)) == ("pass", {})
     assert [check.name for check in found.checks] == [*CHECKS, *OF_A_CANDIDATE]
     assert (found.evidence, found.base) == (candidate.evidence, 0)
@@ -67,9 +79,8 @@ def test_a_healthy_run_passes_every_check(store: DirectoryStore, layout: Layout,
 # --- the policy, not the run
 
 
-def test_the_limits_are_those_of_the_policy(store: DirectoryStore, layout: Layout, tmp_path: Path) -> None:
-    candidate = propose_run(store, layout, key_in(tmp_path))
-    strict = judged(store, candidate, tmp_path, gate={"min_gain": 0.36})
+def test_the_limits_are_those_of_the_policy(judged: Judge, candidate: Candidate, tmp_path: Path) -> None:
+    strict = judged(candidate, gate={"min_gain": 0.36})
     assert failed(strict) == {
         "held-out gain": "pass@1 +40.0 points, 95 % interval +35.0 to +45.0; the lower end must exceed +36.0"
     }
@@ -77,7 +88,7 @@ def test_the_limits_are_those_of_the_policy(store: DirectoryStore, layout: Layou
 
 
 def test_a_run_that_allowed_itself_more_is_held_to_the_limits_of_the_policy(
-    store: DirectoryStore, layout: Layout, tmp_path: Path
+    store: DirectoryStore, layout: Layout, judged: Judge, tmp_path: Path
 ) -> None:
     settings = yaml.safe_load(layout.params.read_text())
     settings["data"]["validation"]["max_quarantined"] = settings["gate"]["max_quarantined"] = 1.0
@@ -89,35 +100,27 @@ def test_a_run_that_allowed_itself_more_is_held_to_the_limits_of_the_policy(
     write_lock(layout)
     candidate = propose_run(store, layout, key_in(tmp_path))
     assert candidate.gate["result"] == "pass"
-    assert set(failed(judged(store, candidate, tmp_path))) == {"data validated", "verifier audited"}
+    assert set(failed(judged(candidate))) == {"data validated", "verifier audited"}
     lenient = {"max_quarantined": 1.0, "max_false_positive": 1.0}
-    assert judged(store, candidate, tmp_path, gate=lenient).result == "pass"
+    assert judged(candidate, gate=lenient).result == "pass"
 
 
-def test_health_is_judged_by_the_rules_of_the_policy_too(store: DirectoryStore, layout: Layout, tmp_path: Path) -> None:
-    candidate = propose_run(store, layout, key_in(tmp_path))
+def test_health_is_judged_by_the_rules_of_the_policy_too(judged: Judge, candidate: Candidate) -> None:
     rules = {"strict": RuleSettings(when="entropy < 2", level="stop", why="too low")}
-    found = judge_candidate(store, candidate, replace(policy_of(key_in(tmp_path)), rules=rules), None)
-    assert list(failed(found)) == ["health by policy"]
-    assert "strict says stop at step 0" in failed(found)["health by policy"]
+    found = failed(judged(candidate, rules=rules))
+    assert list(found) == ["health by policy"] and "strict says stop at step 0" in found["health by policy"]
 
 
-def test_a_rule_of_the_policy_whose_signal_was_never_recorded_fails(
-    store: DirectoryStore, layout: Layout, tmp_path: Path
-) -> None:
-    candidate = propose_run(store, layout, key_in(tmp_path))
+def test_a_rule_of_the_policy_whose_signal_was_never_recorded_fails(judged: Judge, candidate: Candidate) -> None:
     rules = {"other": RuleSettings(when="canary_drop > 2", level="stop", why="unknown")}
-    found = judge_candidate(store, candidate, replace(policy_of(key_in(tmp_path)), rules=rules), None)
-    assert failed(found) == {"health by policy": "could not be judged for want of signals: other (canary_drop)"}
+    assert failed(judged(candidate, rules=rules)) == {
+        "health by policy": "could not be judged for want of signals: other (canary_drop)"
+    }
 
 
-def test_a_policy_without_rules_leaves_health_to_a_person(
-    store: DirectoryStore, layout: Layout, tmp_path: Path
-) -> None:
-    candidate = propose_run(store, layout, key_in(tmp_path))
-    found = judge_candidate(store, candidate, replace(policy_of(key_in(tmp_path)), rules={}), None)
-    assert found.result == "inconclusive"
-    assert list(failed(found)) == ["health by policy"]
+def test_a_policy_without_rules_leaves_health_to_a_person(judged: Judge, candidate: Candidate) -> None:
+    found = judged(candidate, rules={})
+    assert (found.result, list(failed(found))) == ("inconclusive", ["health by policy"])
 
 
 # --- the present champion
@@ -136,12 +139,9 @@ def crowned(store: DirectoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     return digest
 
 
-def test_a_candidate_is_compared_with_the_present_champion(
-    store: DirectoryStore, layout: Layout, tmp_path: Path, crowned: str
-) -> None:
-    candidate = propose_run(store, layout, key_in(tmp_path))
+def test_a_candidate_is_compared_with_the_present_champion(judged: Judge, candidate: Candidate, crowned: str) -> None:
     comparison = {**COMPARED, "candidate": candidate.digest, "champion": crowned}
-    found = judged(store, candidate, tmp_path, comparison)
+    found = judged(candidate, comparison)
     assert (found.result, found.base) == ("pass", 3)
 
 
@@ -163,11 +163,10 @@ def test_a_candidate_is_compared_with_the_present_champion(
     ],
 )
 def test_a_comparison_that_is_missing_of_others_or_not_good_enough_fails(
-    store: DirectoryStore, layout: Layout, tmp_path: Path, crowned: str, change: Any, problem: str
+    judged: Judge, candidate: Candidate, crowned: str, change: Any, problem: str
 ) -> None:
-    candidate = propose_run(store, layout, key_in(tmp_path))
     whole = {**COMPARED, "candidate": candidate.digest, "champion": crowned}
-    found = judged(store, candidate, tmp_path, None if change is None else whole | change)
+    found = judged(candidate, None if change is None else whole | change)
     assert list(failed(found)) == ["gain over present champion"]
     assert problem in failed(found)["gain over present champion"]
 
@@ -177,31 +176,31 @@ def test_a_comparison_that_is_missing_of_others_or_not_good_enough_fails(
     [({"pending": True}, True), ({"problem": "the evidence is gone"}, False), ({"low": None, "mean": None}, False)],
 )
 def test_only_a_comparison_that_is_yet_to_be_made_may_still_change_the_answer(
-    store: DirectoryStore, layout: Layout, tmp_path: Path, crowned: str, comparison: dict[str, Any], later: bool
+    judged: Judge, candidate: Candidate, crowned: str, comparison: dict[str, Any], later: bool
 ) -> None:
-    candidate = propose_run(store, layout, key_in(tmp_path))
     whole = {**COMPARED, "candidate": candidate.digest, "champion": crowned, **comparison}
-    (check,) = (one for one in judged(store, candidate, tmp_path, whole).checks if one.result == "fail")
+    (check,) = (one for one in judged(candidate, whole).checks if one.result == "fail")
     assert (check.name, check.how == TO_BE_COMPARED) == ("gain over present champion", later)
 
 
 def test_a_comparison_on_too_few_prompts_is_left_to_a_person_as_the_policy_says(
-    store: DirectoryStore, layout: Layout, tmp_path: Path, crowned: str
+    judged: Judge, candidate: Candidate, crowned: str
 ) -> None:
-    candidate = propose_run(store, layout, key_in(tmp_path))
     comparison = {**COMPARED, "candidate": candidate.digest, "champion": crowned, "n": 30}
-    assert judged(store, candidate, tmp_path, comparison).result == "inconclusive"
-    assert judged(store, candidate, tmp_path, comparison, gate={"min_prompts": 30}).result == "pass"
+    assert judged(candidate, comparison).result == "inconclusive"
+    assert judged(candidate, comparison, gate={"min_prompts": 30}).result == "pass"
     worse = {**comparison, "unscorable_share": 0.5}
-    assert judged(store, candidate, tmp_path, worse).result == "fail"
+    assert judged(candidate, worse).result == "fail"
 
 
-def test_the_run_may_have_made_the_comparison_itself(store: DirectoryStore, tmp_path: Path, crowned: str) -> None:
+def test_the_run_may_have_made_the_comparison_itself(
+    store: DirectoryStore, judged: Judge, tmp_path: Path, crowned: str
+) -> None:
     candidate = propose_run(store, write_run(tmp_path / "run", champion=crowned, rules=FEW), key_in(tmp_path))
     comparison = recorded_comparison(store, candidate, crowned)
     assert comparison is not None
     assert (comparison["candidate"], comparison["champion"]) == (candidate.digest, crowned)
-    assert judged(store, candidate, tmp_path, comparison).result == "pass"
+    assert judged(candidate, comparison).result == "pass"
     assert recorded_comparison(store, candidate, "d" * 64) is None
 
 
@@ -212,15 +211,11 @@ def test_figures_without_a_champion_make_no_comparison_that_passes() -> None:
 # --- the evidence
 
 
-def test_a_candidate_of_an_earlier_version_has_no_evidence_and_fails(
-    store: DirectoryStore, layout: Layout, tmp_path: Path
-) -> None:
-    candidate = propose_run(store, layout, key_in(tmp_path))
+def test_a_candidate_of_an_earlier_version_has_no_evidence_and_fails(judged: Judge, candidate: Candidate) -> None:
     old = Candidate(candidate.digest, candidate.gate, candidate.run, schema=1)
-    found = judged(store, old, tmp_path)
-    assert failed(found) == {
-        "evidence": "omitted: the candidate was recorded without its evidence, by an earlier version"
-    }
+    found = judged(old)
+    why = "omitted: the candidate was recorded without its evidence, by an earlier version"
+    assert failed(found) == {"evidence": why}
     assert [check.name for check in found.checks] == ["checkpoint format", "evidence", "checkpoint signature"]
 
 
@@ -234,60 +229,51 @@ def test_a_candidate_of_an_earlier_version_has_no_evidence_and_fails(
     ],
 )
 def test_evidence_that_was_changed_after_it_was_stored_fails(
-    store: DirectoryStore, layout: Layout, tmp_path: Path, damage: Callable[[Path], object]
+    store: DirectoryStore, judged: Judge, candidate: Candidate, damage: Callable[[Path], object]
 ) -> None:
-    candidate = propose_run(store, layout, key_in(tmp_path))
     assert candidate.evidence is not None
     damage(store.tree(candidate.evidence))
-    found = judged(store, candidate, tmp_path)
+    found = judged(candidate)
     assert found.result == "fail"
     assert "no longer has the digest" in failed(found)["evidence"]
 
 
-def test_a_record_whose_gate_is_not_the_one_in_the_evidence_fails(
-    store: DirectoryStore, layout: Layout, tmp_path: Path
-) -> None:
-    candidate = propose_run(store, layout, key_in(tmp_path))
+def test_a_record_whose_gate_is_not_the_one_in_the_evidence_fails(judged: Judge, candidate: Candidate) -> None:
     better = replace(candidate, gate={**candidate.gate, "checks": []})
-    assert "is not the one in its evidence" in failed(judged(store, better, tmp_path))["evidence"]
+    assert "is not the one in its evidence" in failed(judged(better))["evidence"]
 
 
 @pytest.mark.parametrize("name", ["out/evaluation.json", "out/train.json", "out/train/records.jsonl", "out/gate.json"])
-def test_evidence_that_was_never_there_fails(store: DirectoryStore, layout: Layout, tmp_path: Path, name: str) -> None:
+def test_evidence_that_was_never_there_fails(store: DirectoryStore, layout: Layout, judged: Judge, name: str) -> None:
     gate = read_json(layout.gate)
     (layout.root / name).unlink()
     write_json(layout.gate, gate) if name != "out/gate.json" else None
     evidence = layout.root / "evidence"
     gather(layout, {}, evidence)
     candidate = Candidate("a" * 64, gate, {}, evidence=store.put_tree(evidence))
-    assert judged(store, candidate, tmp_path).result == "fail"
+    assert judged(candidate).result == "fail"
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf"), float("-inf")])
 @pytest.mark.parametrize(
-    ("part", "keys", "name"),
+    ("figure", "name"),
     [
-        ("validation", ("quarantined",), "data validated"),
-        ("audit", ("false_positive", "high"), "verifier audited"),
-        ("audit", ("false_negative", "rate"), "verifier audited"),
-        ("train_metrics", ("steps",), "training completed"),
-        ("evaluation", ("gain", "mean"), "held-out gain"),
-        ("evaluation", ("gain", "low"), "held-out gain"),
-        ("evaluation", ("gain", "high"), "held-out gain"),
-        ("evaluation", ("trained", "truncated_share"), "truncated"),
-        ("evaluation", ("sft", "unscorable_share"), "unscorable"),
-        ("evaluation", ("contamination", "worst_share"), "contaminated"),
+        ("validation.quarantined", "data validated"),
+        ("audit.false_positive.high", "verifier audited"),
+        ("audit.false_negative.rate", "verifier audited"),
+        ("train_metrics.steps", "training completed"),
+        ("evaluation.gain.mean", "held-out gain"),
+        ("evaluation.gain.low", "held-out gain"),
+        ("evaluation.gain.high", "held-out gain"),
+        ("evaluation.trained.truncated_share", "truncated"),
+        ("evaluation.sft.unscorable_share", "unscorable"),
+        ("evaluation.contamination.worst_share", "contaminated"),
     ],
 )
 def test_a_figure_that_is_missing_or_no_number_fails_though_the_run_said_pass(
-    store: DirectoryStore,
-    layout: Layout,
-    tmp_path: Path,
-    part: str,
-    keys: tuple[str, ...],
-    name: str,
-    value: float | None,
+    store: DirectoryStore, layout: Layout, judged: Judge, tmp_path: Path, figure: str, name: str, value: float | None
 ) -> None:
+    part, *keys = figure.split(".")
     path: Path = getattr(layout, part)
     figures = node = read_json(path)
     for key in keys[:-1]:
@@ -296,15 +282,17 @@ def test_a_figure_that_is_missing_or_no_number_fails_though_the_run_said_pass(
     path.write_text(json.dumps(figures))
     write_lock(layout)
     candidate = propose_run(store, layout, key_in(tmp_path))
-    found = judged(store, candidate, tmp_path)
+    found = judged(candidate)
     assert ".".join(keys) in failed(found)[name]
     with pytest.raises(NoCandidate, match="the gate failed"):
         check_judgement(found, candidate, replace(policy_of(key_in(tmp_path)), rules=FEW))
 
 
-def test_settings_that_cannot_be_read_fail(store: DirectoryStore, layout: Layout, tmp_path: Path) -> None:
+def test_settings_that_cannot_be_read_fail(
+    store: DirectoryStore, layout: Layout, judged: Judge, tmp_path: Path
+) -> None:
     write_text(layout.params, "no_such_setting: 1\n")
-    found = judged(store, propose_run(store, layout, key_in(tmp_path)), tmp_path)
+    found = judged(propose_run(store, layout, key_in(tmp_path)))
     assert "no_such_setting" in failed(found)["evidence"]
 
 
@@ -318,25 +306,23 @@ DEEP, LONG = "a: " + "[" * 60000, "a: " + "1" * 5000
     ids=["deep lock", "long lock", "no day in the lock", "deep settings", "long settings", "zeros in settings"],
 )
 def test_settings_or_a_lock_that_no_reader_gets_to_the_end_of_fail_and_stop_nobody(
-    store: DirectoryStore, layout: Layout, tmp_path: Path, name: str, check: str, text: str
+    store: DirectoryStore, layout: Layout, judged: Judge, candidate: Candidate, name: str, check: str, text: str
 ) -> None:
-    key = key_in(tmp_path)
-    candidate = propose_run(store, layout, key)
     evidence = layout.root / "evidence"
     (evidence / name).write_text(text)
-    found = judged(store, replace(candidate, evidence=store.put_tree(evidence)), tmp_path)
+    found = judged(replace(candidate, evidence=store.put_tree(evidence)))
     assert "YAML" in failed(found)[check]
 
 
 def test_what_is_too_large_is_left_out_by_name_and_its_check_fails(
-    store: DirectoryStore, layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: DirectoryStore, layout: Layout, judged: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("components.gate.bundle.LARGEST", layout.records.stat().st_size - 1)
     candidate = propose_run(store, layout, key_in(tmp_path))
     assert candidate.evidence is not None
     omitted = read_json(store.tree(candidate.evidence) / OMITTED)
     assert list(omitted) == ["out/train/records.jsonl"]
-    found = failed(judged(store, candidate, tmp_path))
+    found = failed(judged(candidate))
     assert set(found) == {"training health", "training completed", "health by policy"}
     assert "records: left out of the evidence, too large" in found["training health"]
 
@@ -363,16 +349,15 @@ def test_a_link_among_what_a_run_left_is_refused(layout: Layout, tmp_path: Path)
 # --- the checkpoint
 
 
-def test_an_unsigned_checkpoint_fails(store: DirectoryStore, layout: Layout, tmp_path: Path) -> None:
-    found = judged(store, propose_run(store, layout, None), tmp_path)
+def test_an_unsigned_checkpoint_fails(store: DirectoryStore, layout: Layout, judged: Judge) -> None:
+    found = judged(propose_run(store, layout, None))
     assert list(failed(found)) == ["checkpoint signature"]
     assert "there is none" in failed(found)["checkpoint signature"]
 
 
 def test_a_checkpoint_that_was_changed_after_it_was_stored_fails(
-    store: DirectoryStore, layout: Layout, tmp_path: Path
+    store: DirectoryStore, judged: Judge, candidate: Candidate
 ) -> None:
-    candidate = propose_run(store, layout, key_in(tmp_path))
     save_file({"weight": np.ones((2, 2), dtype=np.float32)}, store.tree(candidate.digest) / "model.safetensors")
-    found = failed(judged(store, candidate, tmp_path))
+    found = failed(judged(candidate))
     assert "no longer has the digest" in found["checkpoint format"]

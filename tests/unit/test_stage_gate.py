@@ -104,6 +104,14 @@ def check(layout: Layout, name: str, settings: Settings = SETTINGS) -> tuple[str
     return checks[name]["result"], checks[name]["evidence"]
 
 
+def change(layout: Layout, changes: str) -> None:
+    """Change figures: each a place, such as ``evaluation.gain.low`` of the layout, and the JSON there from now on."""
+    for pair in changes.split():
+        place, _, value = pair.partition("=")
+        part, *keys = place.split(".")
+        edit(getattr(layout, part), json.loads(value), *keys)
+
+
 def edit(path: Path, value: object, *keys: str) -> None:
     tree = read_json(path)
     node = tree
@@ -164,33 +172,32 @@ def test_without_any_evidence_every_check_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "keys", "name"),
+    ("figure", "name"),
     [
-        ("validation", ("success",), "data validated"),
-        ("validation", ("rows",), "data validated"),
-        ("audit", ("false_positive", "high"), "verifier audited"),
-        ("audit", ("false_negative", "rate"), "verifier audited"),
-        ("audit", ("kinds",), "verifier audited"),
-        ("triage", ("verdict",), "triage"),
-        ("train_metrics", ("outcome",), "training completed"),
-        ("train_metrics", ("steps",), "training completed"),
-        ("train_metrics", ("checkpoint_sha256",), "same checkpoint"),
-        ("evaluation", ("gain",), "held-out gain"),
-        ("evaluation", ("gain", "low"), "held-out gain"),
-        ("evaluation", ("gain", "n"), "held-out gain"),
-        ("evaluation", ("trained", "truncated_share"), "truncated"),
-        ("evaluation", ("trained", "unscorable_share"), "unscorable"),
-        ("evaluation", ("sft", "unscorable_share"), "unscorable"),
-        ("evaluation", ("contamination", "worst_share"), "contaminated"),
-        ("evaluation", ("contamination", "worst"), "contaminated"),
-        ("evaluation", ("checkpoint_sha256",), "same checkpoint"),
+        ("validation.success", "data validated"),
+        ("validation.rows", "data validated"),
+        ("audit.false_positive.high", "verifier audited"),
+        ("audit.false_negative.rate", "verifier audited"),
+        ("audit.kinds", "verifier audited"),
+        ("triage.verdict", "triage"),
+        ("train_metrics.outcome", "training completed"),
+        ("train_metrics.steps", "training completed"),
+        ("train_metrics.checkpoint_sha256", "same checkpoint"),
+        ("evaluation.gain", "held-out gain"),
+        ("evaluation.gain.low", "held-out gain"),
+        ("evaluation.gain.n", "held-out gain"),
+        ("evaluation.trained.truncated_share", "truncated"),
+        ("evaluation.trained.unscorable_share", "unscorable"),
+        ("evaluation.sft.unscorable_share", "unscorable"),
+        ("evaluation.contamination.worst_share", "contaminated"),
+        ("evaluation.contamination.worst", "contaminated"),
+        ("evaluation.checkpoint_sha256", "same checkpoint"),
     ],
 )
-def test_a_missing_figure_fails(layout: Layout, part: str, keys: tuple[str, ...], name: str) -> None:
-    edit(getattr(layout, part), None, *keys)
+def test_a_missing_figure_fails(layout: Layout, figure: str, name: str) -> None:
+    change(layout, f"{figure}=null")
     result, evidence = check(layout, name)
-    assert result == "fail"
-    assert f"there is no {'.'.join(keys)}" in evidence
+    assert (result, f"there is no {figure.partition('.')[2]}" in evidence) == ("fail", True)
 
 
 @pytest.mark.parametrize("value", ["0.9", True, [1]])
@@ -200,48 +207,46 @@ def test_a_figure_that_is_no_number_fails(layout: Layout, value: object) -> None
 
 
 @pytest.mark.parametrize(
-    ("part", "key", "name"),
+    ("changes", "name"),
     [
-        ("admission", "withheld", "prompts admitted"),
-        ("triage", "reasons", "triage"),
-        ("audit", "reasons", "verifier audited"),
+        ("admission.withheld=7", "prompts admitted"),
+        (
+            'triage.reasons=7 triage.verdict="refuse" train_metrics.triage="overridden" train_metrics.override="why"',
+            "triage",
+        ),
+        (
+            'audit.reasons=7 audit.verdict="fail" train_metrics.audit="overridden" train_metrics.audit_override="why"',
+            "verifier audited",
+        ),
     ],
 )
-def test_evidence_of_another_form_fails_and_stops_nobody(layout: Layout, part: str, key: str, name: str) -> None:
-    edit(getattr(layout, part), 7, key)
-    said = {"triage": "refuse", "audit": "fail"}
-    if part in said:
-        edit(getattr(layout, part), said[part], "verdict")
-        edit(layout.train_metrics, "overridden", part)
-        edit(layout.train_metrics, "a reason", "override" if part == "triage" else "audit_override")
+def test_evidence_of_another_form_fails_and_stops_nobody(layout: Layout, changes: str, name: str) -> None:
+    change(layout, changes)
     result, evidence = check(layout, name)
     assert (result, "another form than it must have" in evidence) == ("fail", True)
 
 
 @pytest.mark.parametrize("share", [-0.5, 1.1])
 @pytest.mark.parametrize(
-    ("part", "keys", "name"),
+    ("figure", "name"),
     [
-        ("audit", ("false_positive", "rate"), "verifier audited"),
-        ("audit", ("false_positive", "high"), "verifier audited"),
-        ("audit", ("false_negative", "rate"), "verifier audited"),
-        ("evaluation", ("trained", "truncated_share"), "truncated"),
-        ("evaluation", ("trained", "unscorable_share"), "unscorable"),
-        ("evaluation", ("sft", "unscorable_share"), "unscorable"),
-        ("evaluation", ("contamination", "worst_share"), "contaminated"),
+        ("audit.false_positive.rate", "verifier audited"),
+        ("audit.false_positive.high", "verifier audited"),
+        ("audit.false_negative.rate", "verifier audited"),
+        ("evaluation.trained.truncated_share", "truncated"),
+        ("evaluation.trained.unscorable_share", "unscorable"),
+        ("evaluation.sft.unscorable_share", "unscorable"),
+        ("evaluation.contamination.worst_share", "contaminated"),
     ],
 )
-def test_a_share_that_is_none_fails(layout: Layout, part: str, keys: tuple[str, ...], name: str, share: float) -> None:
-    edit(getattr(layout, part), share, *keys)
-    assert check(layout, name) == ("fail", f"{part}: {'.'.join(keys)} cannot be a share: {share:g}")
+def test_a_share_that_is_none_fails(layout: Layout, figure: str, name: str, share: float) -> None:
+    change(layout, f"{figure}={share}")
+    assert check(layout, name) == ("fail", f"{figure.replace('.', ': ', 1)} cannot be a share: {share:g}")
 
 
-@pytest.mark.parametrize("gain", [{"mean": -1.0}, {"mean": 0.3}, {"high": 0.39}, {"low": 0.41}, {"high": 1.1}])
-def test_a_gain_outside_its_interval_or_greater_than_there_is_room_for_fails(
-    layout: Layout, gain: dict[str, float]
-) -> None:
-    for key, value in gain.items():
-        edit(layout.evaluation, value, "gain", key)
+@pytest.mark.parametrize("end", ["mean=-1.0", "mean=0.3", "high=0.39", "low=0.41", "high=1.1"])
+def test_a_gain_outside_its_interval_or_greater_than_there_is_room_for_fails(layout: Layout, end: str) -> None:
+    change(layout, f"evaluation.gain.{end}")
     result, evidence = check(layout, "held-out gain")
     assert (result, "evaluation.gain cannot be a difference of two shares" in evidence) == ("fail", True)
 
@@ -249,23 +254,6 @@ def test_a_gain_outside_its_interval_or_greater_than_there_is_room_for_fails(
 def test_a_mean_that_rounding_put_beyond_its_interval_is_one(layout: Layout) -> None:
     edit(layout.evaluation, {"mean": 0.3, "low": 0.1 + 0.2, "high": 0.1 + 0.2, "n": 400}, "gain")
     assert check(layout, "held-out gain")[0] == "pass"
-
-
-@pytest.mark.parametrize("rows", [-1, 101])
-def test_a_quarantine_that_holds_other_than_some_of_the_rows_fails(layout: Layout, rows: int) -> None:
-    edit(layout.validation, rows, "quarantined")
-    assert check(layout, "data validated") == ("fail", f"validation: {rows} of 100 rows cannot be in quarantine")
-
-
-@pytest.mark.parametrize(("part", "keys", "name"), [
-    ("train_metrics", ("steps",), "training completed"), ("evaluation", ("gain", "high"), "held-out gain"),
-])  # fmt: skip
-@pytest.mark.parametrize("value", [1e308, 10**400])
-def test_a_figure_of_any_size_fails_and_stops_nobody(
-    layout: Layout, part: str, keys: tuple[str, ...], name: str, value: float
-) -> None:
-    edit(getattr(layout, part), value, *keys)
-    assert check(layout, name)[0] == "fail"
 
 
 def test_a_figure_that_is_not_finite_fails(layout: Layout) -> None:
@@ -277,29 +265,64 @@ def test_a_figure_that_is_not_finite_fails(layout: Layout) -> None:
 # --- each check
 
 
-def test_data_that_did_not_validate_fails(layout: Layout) -> None:
-    edit(layout.validation, False, "success")
-    assert check(layout, "data validated")[0] == "fail"
+KIND = '{"kind":"last","must_be":"%s","judged_wrongly":%d,"probes":3}'
+AUDIT = 'audit.verdict="%s" train_metrics.audit="%s" audit.reasons=["loose"] train_metrics.audit_override="%s"'
+TRIAGE = 'triage.verdict="%s" train_metrics.triage="%s" triage.reasons=["0.1<0.18"] train_metrics.override="%s"'
+CONTAMINATED = 'evaluation.contamination.worst="gsm8k" evaluation.contamination.worst_share=%s'
+OF_GSM8K = "of the prompts of gsm8k found in the training data, limit 1.0%"
+HUGE = "1" + "0" * 400
 
 
-def test_data_without_a_row_fail(layout: Layout) -> None:
-    edit(layout.validation, 0, "rows")
-    edit(layout.validation, 0, "quarantined")
-    assert check(layout, "data validated") == ("fail", "0 rows validated, 0 quarantined, limit 1.0%")
-
-
-def test_training_that_calls_itself_completed_before_its_last_step_fails(layout: Layout) -> None:
-    edit(layout.train_metrics, STEPS - 1, "progress")
-    assert check(layout, "training completed")[0] == "fail"
-
-
-@pytest.mark.parametrize(("quarantined", "result"), [(0, "pass"), (1, "pass"), (2, "fail")])
-def test_more_quarantined_rows_than_the_settings_allow_are_a_fail(
-    layout: Layout, quarantined: int, result: str
-) -> None:
-    """The data stage refuses them; the gate does not go by its word."""
-    edit(layout.validation, quarantined, "quarantined")
-    assert check(layout, "data validated") == (result, f"100 rows validated, {quarantined} quarantined, limit 1.0%")
+@pytest.mark.parametrize(
+    ("changes", "name", "result", "said"),
+    [
+        ("validation.success=false", "data validated", "fail", ""),
+        ("validation.rows=0 validation.quarantined=0", "data validated", "fail", "0 rows validated, 0 quarantined"),
+        ("validation.quarantined=-1", "data validated", "fail", "validation: -1 of 100 rows cannot be in quarantine"),
+        ("validation.quarantined=101", "data validated", "fail", "101 of 100 rows cannot be in quarantine"),
+        # The data stage refuses too many; the gate does not go by its word.
+        ("validation.quarantined=0", "data validated", "pass", "100 rows validated, 0 quarantined, limit 1.0%"),
+        ("validation.quarantined=1", "data validated", "pass", "100 rows validated, 1 quarantined, limit 1.0%"),
+        ("validation.quarantined=2", "data validated", "fail", "100 rows validated, 2 quarantined, limit 1.0%"),
+        ("audit.false_negative.rate=0.02", "verifier audited", "fail", "a right one was refused: 2.0%, limit 1.0%"),
+        (f"audit.kinds=[{KIND % ('refused', 2)}]", "verifier audited", "fail", "2 of 3 answers of one sort were not"),
+        (f"audit.kinds=[{KIND % ('refused', 1)}]", "verifier audited", "pass", ""),
+        (f"audit.kinds=[{KIND % ('accepted', 2)}]", "verifier audited", "fail", "sort were not accepted, limit"),
+        (f"audit.kinds=[{KIND % ('accepted', 0)}]", "verifier audited", "pass", ""),
+        (f"audit.kinds=[{KIND % ('refused', 4)}]", "verifier audited", "fail", "cannot be"),
+        (f"audit.kinds=[{KIND % ('refused', -1)}]", "verifier audited", "fail", "cannot be"),
+        (f"audit.kinds=[{KIND % ('either', 0)}]", "verifier audited", "fail", "cannot be"),
+        (AUDIT % ("fail", "overridden", "why"), "verifier audited", "inconclusive", "failed (loose), overridden: why"),
+        (AUDIT % ("fail", "pass", ""), "verifier audited", "fail", "the audit said 'fail' and training says 'pass'"),
+        (AUDIT % ("pass", "overridden", ""), "verifier audited", "fail", "with no reason given"),
+        (AUDIT % ("fail", "overridden", ""), "verifier audited", "fail", "with no reason given"),
+        ('admission.withheld=["p"] admission.flagged=[1]', "prompts admitted", "pass", "1 training prompts withheld;"),
+        (TRIAGE % ("refuse", "overridden", "why"), "triage", "inconclusive", "refused (0.1<0.18), overridden: why"),
+        (TRIAGE % ("refuse", "accept", "why"), "triage", "fail", "triage said 'refuse' and training says 'accept'"),
+        (TRIAGE % ("accept", "overridden", "why"), "triage", "fail", "with no reason given"),
+        (TRIAGE % ("refuse", "overridden", ""), "triage", "fail", "with no reason given"),
+        (f"train_metrics.progress={STEPS - 1}", "training completed", "fail", "completed after 9 of 10 steps"),
+        ('train_metrics.outcome="stopped"', "training completed", "fail", "stopped after 10 of 10 steps"),
+        ("train_metrics.steps=9", "training completed", "fail", ""),
+        ("train_metrics.steps=1e308", "training completed", "fail", ""),
+        (f"train_metrics.steps={HUGE}", "training completed", "fail", "larger than any figure"),
+        ("evaluation.gain.high=1e308", "held-out gain", "fail", ""),
+        (f"evaluation.gain.high={HUGE}", "held-out gain", "fail", "larger than any figure"),
+        ("evaluation.trained.truncated_share=0.1", "truncated", "pass", ""),
+        ("evaluation.trained.truncated_share=0.11", "truncated", "fail", ""),
+        ("evaluation.sft.unscorable_share=0.02", "unscorable", "fail", ""),
+        ("evaluation.trained.unscorable_share=0.02", "unscorable", "fail", ""),
+        (CONTAMINATED % 0.01, "contaminated", "pass", f"1.0% {OF_GSM8K}"),
+        (CONTAMINATED % 0.011, "contaminated", "fail", f"1.1% {OF_GSM8K}"),
+        ('train_metrics.checkpoint_sha256="0"', "same checkpoint", "fail", "train.json 0"),
+        ('evaluation.checkpoint_sha256="0"', "same checkpoint", "fail", "evaluation.json 0"),
+    ],
+)
+def test_a_check_goes_by_its_figures(layout: Layout, changes: str, name: str, result: str, said: str) -> None:
+    change(layout, changes)
+    found, evidence = check(layout, name)
+    assert (found, said in evidence) == (result, True)
+    assert judged(layout)["result"] == result
 
 
 def test_limits_that_a_stage_has_too_are_those_of_the_gate_by_default() -> None:
@@ -322,77 +345,6 @@ def test_what_a_stage_was_allowed_is_not_what_the_gate_lets_pass(layout: Layout)
     assert (result, "90.0%, at most 95.0%, limit 2.0%" in evidence) == ("fail", True)
     wide = lenient.model_copy(update={"gate": GateSettings(max_false_positive=1)})
     assert check(layout, "verifier audited", wide)[0] == "pass"
-
-
-def test_right_answers_that_were_refused_are_limited(layout: Layout) -> None:
-    edit(layout.audit, 0.02, "false_negative", "rate")
-    result, evidence = check(layout, "verifier audited")
-    assert (result, "a right one was refused: 2.0%, limit 1.0%" in evidence) == ("fail", True)
-
-
-@pytest.mark.parametrize(
-    ("must_be", "wrong", "result"),
-    [("refused", 2, "fail"), ("refused", 1, "pass"), ("accepted", 2, "fail"), ("accepted", 0, "pass")],
-)
-def test_a_sort_of_answers_that_is_judged_wrongly_more_than_once_is_limited(
-    layout: Layout, must_be: str, wrong: int, result: str
-) -> None:
-    kind = {"kind": "last number", "must_be": must_be, "judged_wrongly": wrong, "probes": 3}
-    edit(layout.audit, [kind], "kinds")
-    found, evidence = check(layout, "verifier audited")
-    assert (found, f"2 of 3 answers of one sort were not {must_be}" in evidence) == (result, result == "fail")
-
-
-@pytest.mark.parametrize("change", [{"judged_wrongly": 4}, {"judged_wrongly": -1}, {"must_be": "either"}])
-def test_a_sort_of_answers_with_impossible_figures_fails(layout: Layout, change: dict[str, Any]) -> None:
-    kind = {"kind": "last number", "must_be": "refused", "judged_wrongly": 0, "probes": 3}
-    edit(layout.audit, [kind | change], "kinds")
-    result, evidence = check(layout, "verifier audited")
-    assert (result, "cannot be" in evidence) == ("fail", True)
-
-
-def test_a_failed_audit_that_was_overridden_leaves_the_decision_to_a_person(layout: Layout) -> None:
-    edit(layout.audit, "fail", "verdict")
-    edit(layout.audit, ["it takes anything"], "reasons")
-    edit(layout.train_metrics, "overridden", "audit")
-    edit(layout.train_metrics, "an experiment", "audit_override")
-    result, evidence = check(layout, "verifier audited")
-    assert result == "inconclusive"
-    assert "it takes anything" in evidence and "an experiment" in evidence
-
-
-@pytest.mark.parametrize(("verdict", "trained"), [("fail", "pass"), ("pass", "overridden"), ("fail", "overridden")])
-def test_a_failed_audit_that_nobody_overrode_fails(layout: Layout, verdict: str, trained: str) -> None:
-    edit(layout.audit, verdict, "verdict")
-    edit(layout.train_metrics, trained, "audit")
-    assert check(layout, "verifier audited")[0] == "fail"
-
-
-def test_prompts_that_were_withheld_are_named_to_the_person_who_approves(layout: Layout) -> None:
-    write_json(layout.admission, {"verdict": "withheld", "withheld": ["p1"], "flagged": [{"id": "p1"}]})
-    result, evidence = check(layout, "prompts admitted")
-    assert (result, evidence.split(";")[0]) == ("pass", "1 training prompts withheld")
-
-
-def test_an_overridden_refusal_leaves_the_decision_to_a_person(layout: Layout) -> None:
-    write_json(layout.triage, {"verdict": "refuse", "reasons": ["entropy 0.1 < 0.18"]})
-    edit(layout.train_metrics, "overridden", "triage")
-    edit(layout.train_metrics, "an experiment", "override")
-    result, evidence = check(layout, "triage")
-    assert result == "inconclusive"
-    assert "entropy 0.1 < 0.18" in evidence and "an experiment" in evidence
-    assert judged(layout)["result"] == "inconclusive"
-
-
-@pytest.mark.parametrize(
-    ("verdict", "trained", "override"),
-    [("refuse", "accept", "reason"), ("accept", "overridden", "reason"), ("refuse", "overridden", "")],
-)
-def test_a_refusal_that_nobody_overrode_fails(layout: Layout, verdict: str, trained: str, override: str) -> None:
-    write_json(layout.triage, {"verdict": verdict, "reasons": []})
-    edit(layout.train_metrics, trained, "triage")
-    edit(layout.train_metrics, override, "override")
-    assert check(layout, "triage")[0] == "fail"
 
 
 def test_warnings_pass_and_are_named(layout: Layout) -> None:
@@ -504,10 +456,8 @@ def test_a_roll_back_that_was_asked_for_and_not_made_fails(layout: Layout) -> No
 
 
 def test_an_acting_rule_whose_signal_was_never_recorded_fails_unless_it_is_optional(layout: Layout) -> None:
-    assert check(layout, "training health", WATCHED) == (
-        "fail",
-        "could not be judged for want of signals: reach (kl_ref)",
-    )
+    missing = "could not be judged for want of signals: reach (kl_ref)"
+    assert check(layout, "training health", WATCHED) == ("fail", missing)
     optional = {**ACTING, "reach": ACTING["reach"].model_copy(update={"optional": True})}
     lenient = WATCHED.model_copy(update={"health": HealthSettings(rules=optional)})
     assert check(layout, "training health", lenient)[0] == "pass"
@@ -530,14 +480,6 @@ def test_steps_that_were_undone_are_said(layout: Layout) -> None:
 def test_missing_verdicts_fail_even_where_nothing_was_said(layout: Layout) -> None:
     (layout.train / "verdicts.jsonl").unlink()
     assert check(layout, "training health") == ("fail", "verdicts: file not found")
-
-
-def test_a_run_that_was_stopped_or_is_short_fails(layout: Layout) -> None:
-    edit(layout.train_metrics, "stopped", "outcome")
-    assert check(layout, "training completed")[0] == "fail"
-    edit(layout.train_metrics, "completed", "outcome")
-    edit(layout.train_metrics, 9, "steps")
-    assert check(layout, "training completed")[0] == "fail"
 
 
 @pytest.mark.parametrize("lost", [0, 4, 9])
@@ -576,27 +518,6 @@ def test_two_prompts_that_both_got_right_prove_nothing(layout: Layout) -> None:
     assert check(layout, "held-out gain", anything)[0] == "inconclusive"
 
 
-@pytest.mark.parametrize(("share", "result"), [(0.1, "pass"), (0.11, "fail")])
-def test_truncated_completions_are_limited(layout: Layout, share: float, result: str) -> None:
-    edit(layout.evaluation, share, "trained", "truncated_share")
-    assert check(layout, "truncated")[0] == result
-
-
-@pytest.mark.parametrize("side", ["sft", "trained"])
-def test_unscorable_completions_are_limited_on_both_sides(layout: Layout, side: str) -> None:
-    edit(layout.evaluation, 0.02, side, "unscorable_share")
-    assert check(layout, "unscorable")[0] == "fail"
-
-
-@pytest.mark.parametrize(("share", "result"), [(0.01, "pass"), (0.011, "fail")])
-def test_prompts_that_were_trained_on_are_limited(layout: Layout, share: float, result: str) -> None:
-    edit(layout.evaluation, share, "contamination", "worst_share")
-    edit(layout.evaluation, "gsm8k", "contamination", "worst")
-    found, evidence = check(layout, "contaminated")
-    assert found == result
-    assert "of the prompts of gsm8k found in the training data, limit 1.0%" in evidence
-
-
 def test_what_did_not_pass_says_what_would_change_it_and_what_passed_does_not(layout: Layout) -> None:
     edit(layout.evaluation, 0.5, "contamination", "worst_share")
     assert {c["name"] for c in judged(layout)["checks"] if c.get("how")} == {"contaminated"}
@@ -608,12 +529,6 @@ def test_a_checkpoint_with_a_pickle_fails_and_is_not_named_for_proposal(layout: 
     assert gate["result"] == "fail"
     assert gate["checkpoint_sha256"] is None
     assert {c["name"] for c in gate["checks"] if c["result"] == "fail"} == {"checkpoint format", "same checkpoint"}
-
-
-@pytest.mark.parametrize("part", ["train_metrics", "evaluation"])
-def test_another_checkpoint_than_the_one_trained_or_evaluated_fails(layout: Layout, part: str) -> None:
-    edit(getattr(layout, part), "0" * 64, "checkpoint_sha256")
-    assert check(layout, "same checkpoint")[0] == "fail"
 
 
 def test_a_checkpoint_changed_after_its_evaluation_fails(layout: Layout) -> None:
@@ -699,17 +614,13 @@ def test_a_gain_on_the_few_prompts_that_the_champion_could_be_scored_on_is_none(
 def test_a_champion_whose_unscorable_completions_were_not_counted_fails(layout: Layout) -> None:
     over_champion(layout, 0.5)
     edit(layout.evaluation, {}, "champion")
-    assert check(layout, "gain over champion", CHALLENGED) == (
-        "fail",
-        "evaluation: there is no champion.unscorable_share",
-    )
+    missing = "evaluation: there is no champion.unscorable_share"
+    assert check(layout, "gain over champion", CHALLENGED) == ("fail", missing)
 
 
 def test_a_champion_that_was_not_compared_with_fails(layout: Layout) -> None:
-    assert check(layout, "gain over champion", CHALLENGED) == (
-        "fail",
-        "evaluation: there is no gain_over_champion.mean",
-    )
+    missing = "evaluation: there is no gain_over_champion.mean"
+    assert check(layout, "gain over champion", CHALLENGED) == ("fail", missing)
 
 
 def test_without_a_champion_there_is_no_such_check_and_its_limit_is_no_part_of_the_policy(layout: Layout) -> None:

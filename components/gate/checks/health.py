@@ -1,8 +1,8 @@
-"""Was training healthy? The monitor that ran is not trusted: the rules are replayed over the whole log.
+"""Was training healthy, and did it come to its end, with every step on record?
 
-A run fails that was stopped, that did not recover from a response, in which an acting rule still holds at the end, or
-whose held-out accuracy, of all prompts or of one
-family, is measurably below its best at the end.
+The monitor that ran is not trusted: the rules are replayed over the whole log. A run fails that was stopped, that did
+not recover from a response, in which an acting rule still holds at the end, or whose held-out accuracy, of all prompts
+or of one family, is measurably below its best at the end.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from collections.abc import Mapping, Sequence
 from components.config import Settings
 from components.config.judgement import RuleSettings
 from components.errors import InputError
-from components.gate.checks.base import Answer, Check
-from components.gate.evidence import Evidence
+from components.gate.evidence import Answer, Check, Evidence
 from components.health.falls import lost
 from components.health.monitor import GRAVE, replay, standing, unjudged
 from components.health.other_runs import judge_other
 from components.health.records import NOT_FINITE
 from components.health.responses import Ledger
 from components.health.responses.under_watch import UNDER_WATCH
-from components.types import Response, StepRecord, Verdict
+from components.types import GateResult, Response, StepRecord, Verdict
 
 
 def _healthy(evidence: Evidence, settings: Settings) -> Answer:
@@ -54,20 +53,30 @@ def elsewhere(rules: Mapping[str, RuleSettings], records: Sequence[StepRecord]) 
     if odd := next((record for record in records if record.notes.get(NOT_FINITE)), None):
         return "fail", f"{', '.join(odd.notes[NOT_FINITE])} not finite in the log at step {odd.step}"
     fired = judge_other(rules, records)
-    if grave := next((verdict for verdict in fired if verdict.level in GRAVE), None):
-        return "fail", f"{grave.rule} says {grave.level} at step {grave.step}: {grave.reason}"
-    missing = unjudged(rules, records)
-    said = ", ".join(f"{verdict.rule} ({verdict.level}, step {verdict.step})" for verdict in fired)
-    judged = f"{len(rules) - len(missing)} of {len(rules)} rules could judge its log"
-    return "inconclusive", f"trained elsewhere, nothing was watched: {judged}; {said or 'none of them fired'}"
+    if grave := _grave(fired):
+        return "fail", grave
+    judged = f"{len(rules) - len(unjudged(rules, records))} of {len(rules)} rules could judge its log"
+    return "inconclusive", f"trained elsewhere, nothing was watched: {judged}; {_fired(fired) or 'none of them fired'}"
 
 
 def _unwatched(verdicts: Sequence[Verdict]) -> Answer:
     """Of a run without a monitor: what the rules would have said."""
-    grave = next((verdict for verdict in verdicts if verdict.level in GRAVE), None)
-    if grave is not None:
-        return "fail", f"{grave.rule} says {grave.level} at step {grave.step}: {grave.reason}"
+    if grave := _grave(verdicts):
+        return "fail", grave
     return "inconclusive", "nobody watched: the monitor was off or had no rules"
+
+
+def _grave(verdicts: Sequence[Verdict]) -> str:
+    """The first verdict that would have stopped the run or taken it back; "" where there is none."""
+    return next((_said(verdict) for verdict in verdicts if verdict.level in GRAVE), "")
+
+
+def _said(verdict: Verdict) -> str:
+    return f"{verdict.rule} says {verdict.level} at step {verdict.step}: {verdict.reason}"
+
+
+def _fired(verdicts: Sequence[Verdict]) -> str:
+    return ", ".join(f"{verdict.rule} ({verdict.level}, step {verdict.step})" for verdict in verdicts)
 
 
 def _ends(response: Response, settings: Settings) -> bool:
@@ -91,16 +100,19 @@ def _responses(verdicts: Sequence[Verdict], ledger: Ledger) -> Answer:
     acted = [one for one in ledger.responses if one.level in ("intervene", "rollback") and one.undoes is None]
     last = {one.rule: one for one in acted}.values()
     known = {one.rule: outcome.recovered for one in last if (outcome := ledger.outcome(one)) is not None}
-    if failed := [f"{one.rule} (step {one.step})" for one in last if known.get(one.rule) is False]:
-        return "fail", f"acted upon, and not recovered: {', '.join(failed)}"
-    if unknown := [f"{one.rule} (step {one.step})" for one in last if known.get(one.rule) is None]:
-        return "inconclusive", f"acted upon, and not known to have recovered: {', '.join(unknown)}"
+    if failed := [one for one in last if known.get(one.rule) is False]:
+        return "fail", f"acted upon, and not recovered: {_named(failed)}"
+    if unknown := [one for one in last if known.get(one.rule) is None]:
+        return "inconclusive", f"acted upon, and not known to have recovered: {_named(unknown)}"
     if again := _broken_again(ledger):
-        return "fail", f"broken again under watch: {', '.join(f'{one.rule} (step {one.step})' for one in again)}"
+        return "fail", f"broken again under watch: {_named(again)}"
     if acted:
-        return "pass", f"acted upon and recovered: {', '.join(f'{one.rule} (step {one.step})' for one in acted)}"
-    warnings = ", ".join(f"{verdict.rule} (step {verdict.step})" for verdict in verdicts)
-    return "pass", f"warnings: {warnings}" if warnings else "no rule fired"
+        return "pass", f"acted upon and recovered: {_named(acted)}"
+    return "pass", f"warnings: {_named(verdicts)}" if verdicts else "no rule fired"
+
+
+def _named(ones: Sequence[Verdict | Response]) -> str:
+    return ", ".join(f"{one.rule} (step {one.step})" for one in ones)
 
 
 def _broken_again(ledger: Ledger) -> list[Response]:
@@ -123,18 +135,10 @@ def under(rules: Mapping[str, RuleSettings], evidence: Evidence, settings: Setti
     fired = replay(rules, records)
     for verdict in fired:
         if verdict.level == "stop" or (verdict.level == "rollback" and verdict.step not in undone):
-            return "fail", f"{verdict.rule} says {verdict.level} at step {verdict.step}: {verdict.reason}"
+            return "fail", _said(verdict)
     if missing := blind(rules, records):
         return "fail", missing
-    said = ", ".join(f"{verdict.rule} ({verdict.level}, step {verdict.step})" for verdict in fired)
-    return "pass", f"rules that fired: {said}" if said else "no rule fired"
-
-
-HEALTHY = Check(
-    _healthy,
-    "read out/verdict.md for what went wrong and what to do next, and train again under watch to the end. Of a "
-    "checkpoint from another trainer: `evenkeel audit LOG` shows what was judged; give the reason when you approve",
-)
+    return "pass", f"rules that fired: {_fired(fired)}" if fired else "no rule fired"
 
 
 def _by_policy(evidence: Evidence, settings: Settings) -> Answer:
@@ -145,6 +149,30 @@ def _by_policy(evidence: Evidence, settings: Settings) -> Answer:
     return under(rules, evidence, settings)
 
 
+def _completed(evidence: Evidence, settings: Settings) -> Answer:
+    records: Sequence[StepRecord] = evidence.read("records")
+    outcome = evidence.value("train", "outcome")
+    steps, progress = (evidence.number("train", name) for name in ("steps", "progress"))
+    if settings.train.adopted is not None:
+        last = f"its log has {len(records)} steps, the last one is {progress:.0f}"
+        return "inconclusive", f"trained elsewhere: {last}; which step was to be the last is not known"
+    planned = settings.train.steps
+    unbroken = len(records) == steps and all(record.step == number for number, record in enumerate(records))
+    answer: GateResult = "pass" if outcome == "completed" and progress == planned <= steps and unbroken else "fail"
+    undone = f", {steps - progress:.0f} more were undone" if steps > progress else ""
+    return answer, f"{outcome} after {progress:.0f} of {planned} steps{undone}, {len(records)} on record"
+
+
+HEALTHY = Check(
+    _healthy,
+    "read out/verdict.md for what went wrong and what to do next, and train again under watch to the end. Of a "
+    "checkpoint from another trainer: `evenkeel audit LOG` shows what was judged; give the reason when you approve",
+)
 BY_POLICY = Check(
     _by_policy, "train again under the rules of the policy (`rules` in configs/promotion/policy.yaml), to a pass"
+)
+COMPLETED = Check(
+    _completed,
+    "train to the last planned step; what stopped it is in out/verdict.md. Of a checkpoint from another trainer: see "
+    "whether this was the end, and give the reason when you approve",
 )

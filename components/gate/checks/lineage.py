@@ -15,8 +15,7 @@ from typing import Any
 from components.config import Settings
 from components.errors import InputError
 from components.files import os_errors
-from components.gate.checks.base import Answer, Check
-from components.gate.evidence import Evidence
+from components.gate.evidence import Answer, Check, Evidence
 from components.words import plural
 
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
@@ -119,21 +118,13 @@ def _of_files(evidence: Evidence) -> Iterator[str]:
 
 
 def _changed(path: Path, md5: str) -> bool:
-    """Whether a file is there and is another one.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """Whether a file is there and is another one."""
     with os_errors(f"read {path.name:.60}", path):
         return path.is_file() and hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest() != md5
 
 
 def _stages(evidence: Evidence) -> Mapping[str, Any]:
-    """The stages of the lock.
-
-    Raises:
-        InputError: they are not written as DVC writes them.
-    """
+    """The stages of the lock, which must be written as DVC writes them."""
     lock = evidence.read("lock")
     stages = lock.get("stages") if isinstance(lock, dict) else None
     if not isinstance(stages, dict):
