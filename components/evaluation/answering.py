@@ -125,12 +125,12 @@ class SuiteRunner:
 
     def answers(self, checkpoint: Path, suite: PromptSuite) -> Iterator[list[Answered]]:
         """A batch of prompts at a time."""
-        policy, engine = self._ready(checkpoint, suite)
+        settings, (policy, engine) = suite.settings, self._ready(checkpoint, suite)
         with (
-            Scorer(suite.reward, self.consistency) as scorer,
-            opened(suite.settings.data.source, suite.reward, policy, engine) as episodes,
+            Scorer(settings.reward, self.consistency) as scorer,
+            opened(settings.data.source, settings.reward, policy, engine) as episodes,
         ):
-            collector = Collector(policy, engine, scorer, suite.rollout, episodes)
+            collector = Collector(policy, engine, scorer, settings.rollout, episodes)
             for start in range(0, len(suite.prompts), BATCH):
                 batch, seed = suite.prompts[start : start + BATCH], suite.seed(start)
                 with _named(suite):
@@ -139,20 +139,21 @@ class SuiteRunner:
                     sampled = collector.groups(batch, collector.sampling(seed, n=suite.samples))
                 else:
                     sampled = [replace(group, completions=(), scores=()) for group in greedy]
-                yield [answered(*pair, suite.reward.verifier) for pair in zip(sampled, greedy, strict=True)]
+                yield [answered(*pair, settings.reward.verifier) for pair in zip(sampled, greedy, strict=True)]
 
     def _ready(self, checkpoint: Path, suite: PromptSuite) -> tuple[Policy, Engine]:
         """The checkpoint's policy with the suite's prompt format, and the engine with its weights."""
+        settings = suite.settings
         if self._loaded is None or self._loaded[0] != checkpoint:
-            policy = load_policy(checkpoint, suite.policy)
+            policy = load_policy(checkpoint, settings.policy)
             if self._engine is not None:
                 self._engine.load_weights(weights_of(policy))
             self._loaded = checkpoint, policy
         policy = self._loaded[1]
         if self._engine is None:
-            self._engine = build_engine(policy, suite.rollout.as_policy(), self._logs)
+            self._engine = build_engine(policy, settings.rollout.as_policy(), self._logs)
             self._stack.callback(self._engine.close)
-        chosen = replace(policy, chat=suite.policy.chat, instruction=suite.policy.instruction)
+        chosen = replace(policy, chat=settings.policy.chat, instruction=settings.policy.instruction)
         return check_policy(chosen, checkpoint), self._engine
 
 

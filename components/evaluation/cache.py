@@ -82,7 +82,7 @@ class Cache:
             return None
         try:
             entry = json.loads(_text(path))
-            if entry["key"] != key or entry["sha256"] != _digest(entry["answers"]):
+            if entry["key"] != key or entry["sha256"] != sha256_json(entry["answers"]):
                 raise ValueError("its content does not have its digest")
             rows = zip(prompts, entry["answers"], strict=True)
             return [Answered.from_dict(prompt, row) for prompt, row in rows]
@@ -100,7 +100,7 @@ class Cache:
                     continue  # most are of other checkpoints: parsing takes longer than searching
                 entry = json.loads(text)
                 named = entry["key"]["checkpoint"], entry["key"]["prompts"], entry["sha256"]
-                if named == (checkpoint, prompts, _digest(entry["answers"])):
+                if named == (checkpoint, prompts, sha256_json(entry["answers"])):
                     yield [PromptResult.from_dict(row["result"]) for row in entry["answers"]]
 
     def put(self, key: Key, answers: Sequence[Answered]) -> None:
@@ -108,10 +108,10 @@ class Cache:
         path = self._path(key)
         if path is not None:
             rows = [answered.to_dict() for answered in answers]
-            write_json(path, {"key": key, "sha256": _digest(rows), "answers": rows})
+            write_json(path, {"key": key, "sha256": sha256_json(rows), "answers": rows})
 
     def _path(self, key: Key) -> Path | None:
-        return None if self._folder is None else self._folder / f"{_digest(key)}.json"
+        return None if self._folder is None else self._folder / f"{sha256_json(key)}.json"
 
 
 def _text(path: Path) -> str:
@@ -139,9 +139,9 @@ def key_of(checkpoint: str, suite: PromptSuite, consistency: Path) -> Key:
         "packages": packages(),
         "device": own_device().type,
     }
-    if isinstance(suite.reward.consistency, EmbeddedConsistency):
+    if isinstance(suite.settings.reward.consistency, EmbeddedConsistency):
         key["consistency"] = sha256_file(consistency)
-    judges = (suite.reward.verifier, suite.reward.consistency)
+    judges = (suite.settings.reward.verifier, suite.settings.reward.consistency)
     learned = [judge for judge in judges if isinstance(judge, ClassifierVerifier | NliConsistency)]
     return key | {f"judge {judge.kind}": check_digest(judge.path, judge.sha256) for judge in learned}
 
@@ -150,7 +150,7 @@ def key_of(checkpoint: str, suite: PromptSuite, consistency: Path) -> Key:
 def packages() -> str:
     """Digest of the versions that rounding and verdicts depend on, and of the kind of machine."""
     versions = {name: _version(name) for name in PACKAGES}
-    return _digest([versions, platform.python_version(), platform.machine()])
+    return sha256_json([versions, platform.python_version(), platform.machine()])
 
 
 def _version(name: str) -> str | None:
@@ -158,7 +158,3 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def _digest(value: object) -> str:
-    return sha256_json(value)

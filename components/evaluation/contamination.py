@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ class Trained:
 class Match:
     """How a prompt was found, and in which training row."""
 
-    prompt_id: str
+    id: str
     how: str
     training_id: str
     split: str
@@ -65,10 +65,7 @@ class Found:
             "found": len(matches),
             "share": self.share,
             "near_compared": self.alike,
-            "examples": [
-                {"id": one.prompt_id, "how": one.how, "training_id": one.training_id, "split": one.split}
-                for one in matches[:EXAMPLES]
-            ],
+            "examples": [asdict(match) for match in matches[:EXAMPLES]],
         }
 
 

@@ -9,9 +9,7 @@ from typing import Any
 from components.config import Settings, substance
 from components.config.evaluation import TEST, FileSuite, PythonSuite, ReasoningGymSuite, Suite
 from components.config.pins import check_digest
-from components.config.policy import PolicySettings
 from components.config.reward import RewardSettings
-from components.config.rollout import RolloutSettings
 from components.config.servers import ServerEngine
 from components.config.sources import computed
 from components.data.outside import prompts_of
@@ -44,18 +42,6 @@ class PromptSuite:
     settings: Settings
     generated: bool = False
 
-    @property
-    def policy(self) -> PolicySettings:
-        return self.settings.policy
-
-    @property
-    def rollout(self) -> RolloutSettings:
-        return self.settings.rollout
-
-    @property
-    def reward(self) -> RewardSettings:
-        return self.settings.reward
-
     def seed(self, start: int) -> int:
         """Of the batch that begins with the prompt of this number: the same in every run with the run's seed.
 
@@ -70,7 +56,7 @@ class PromptSuite:
         """Whether the same answers would come again, to the byte. A server's depend on its version and its batches,
         and an environment's on the environment."""
         played = self.name == TEST and self.settings.data.source.kind == "verifiers"
-        return not played and not isinstance(self.rollout.engine, ServerEngine)
+        return not played and not isinstance(self.settings.rollout.engine, ServerEngine)
 
     @property
     def prompts_sha256(self) -> str:
@@ -80,8 +66,7 @@ class PromptSuite:
     @property
     def settings_sha256(self) -> str:
         """Digest of the settings that an answer depends on."""
-        how = {"suite": self.name, "samples": self.samples, **substance(self.settings, ANSWER_SETTINGS)}
-        return sha256_json(how)
+        return sha256_json({"suite": self.name, "samples": self.samples, **substance(self.settings, ANSWER_SETTINGS)})
 
 
 def held_out(settings: Settings, layout: Layout) -> PromptSuite:
@@ -89,8 +74,7 @@ def held_out(settings: Settings, layout: Layout) -> PromptSuite:
     prompts = subset(read_prompts(layout.split("test")), settings.evaluation.prompts, derive(settings.seed, "test"))
     if not prompts:
         raise InputError("there are no test prompts", where=layout.split("test"), how="run the data stage again")
-    generated = computed(settings.data.source)
-    return PromptSuite(TEST, prompts, settings.evaluation.samples, settings, generated)
+    return PromptSuite(TEST, prompts, settings.evaluation.samples, settings, computed(settings.data.source))
 
 
 def suites(settings: Settings) -> list[PromptSuite]:

@@ -131,31 +131,30 @@ def test_worked_numbers_of_mcnemar(gained: int, lost: int, p: float) -> None:
     assert mcnemar(after, before) == pytest.approx(p)
 
 
-def test_the_summary_averages_prompts_not_samples() -> None:
-    found = summarise([result("a", 1, 1, 0, 0), result("b", None, None, None, 0, greedy=0)], k=4)
-    assert found["pass_at_1"] == 0.25
-    assert found["greedy"] == 0.5
-    assert found["unscorable_share"] == 3 / 8
-
-
-def test_pass_at_k_is_taken_over_prompts_with_k_scorable_samples() -> None:
-    found = summarise([result("a", 1, 0, 0, 0), result("b", None, 0, 0, 0)], k=4)
-    assert found["pass_at_k"] == 1
-
-
-def test_partial_credit_counts_for_pass_at_1_but_not_as_a_right_sample() -> None:
-    found = summarise([result("a", 0.5, 0.5)], k=2)
-    assert (found["pass_at_1"], found["pass_at_k"]) == (0.5, 0)
-
-
-def test_a_figure_without_a_scorable_sample_is_null_not_zero() -> None:
-    found = summarise([result("a", None, None, greedy=None)], k=2)
-    assert (found["pass_at_1"], found["pass_at_k"], found["greedy"], found["reward"]) == (None,) * 4
-
-
-def test_lengths_and_truncation_are_over_samples() -> None:
-    found = summarise([PromptResult("a", "f", 1, (1, 0), 1, (4, 8), (False, True))], k=2)
-    assert (found["length_mean"], found["truncated_share"]) == (6, 0.5)
+@pytest.mark.parametrize(
+    ("results", "k", "figures"),
+    [
+        (  # prompts are averaged, not samples
+            [result("a", 1, 1, 0, 0), result("b", None, None, None, 0, greedy=0)],
+            *(4, {"pass_at_1": 0.25, "greedy": 0.5, "unscorable_share": 3 / 8}),
+        ),
+        # Prompts with k scorable samples; partial credit is no right sample; nothing scorable is null and not zero.
+        ([result("a", 1, 0, 0, 0), result("b", None, 0, 0, 0)], 4, {"pass_at_k": 1}),
+        ([result("a", 0.5, 0.5)], 2, {"pass_at_1": 0.5, "pass_at_k": 0}),
+        (
+            [result("a", None, None, greedy=None)],
+            *(2, {"pass_at_1": None, "pass_at_k": None, "greedy": None, "reward": None}),
+        ),
+        # Lengths and truncation are over samples.
+        (
+            [PromptResult("a", "f", 1, (1, 0), 1, (4, 8), (False, True))],
+            *(2, {"length_mean": 6, "truncated_share": 0.5}),
+        ),
+    ],
+)
+def test_figures_of_the_summary(results: list[PromptResult], k: int, figures: dict[str, float | None]) -> None:
+    found = summarise(results, k)
+    assert {name: found[name] for name in figures} == figures
 
 
 def test_reward_parts_and_metrics_are_averaged_over_the_prompts_that_have_them() -> None:
@@ -180,13 +179,8 @@ def test_the_comparison_has_every_figure_of_the_evaluation_file() -> None:
     after = [result(str(i), 1, 1, 1, 1) for i in range(20)]
     found = compare(before, after, SETTINGS, seed=0)
     assert set(found) == {"prompts", "samples", "k", "ks", "sft", "trained", "gain", "greedy_gain"}
-    assert {key: found["gain"][key] for key in ("mean", "confidence", "n", "small", "detectable")} == {
-        "mean": 0.75,
-        "confidence": 0.95,
-        "n": 20,
-        "small": True,
-        "detectable": None,
-    }
+    expected = {"mean": 0.75, "confidence": 0.95, "n": 20, "small": True, "detectable": None}
+    assert {key: found["gain"][key] for key in expected} == expected
     assert found["gain"]["low"] < 0.75 < found["gain"]["high"]
     assert found["greedy_gain"]["mean"] == 1
     assert found["greedy_gain"]["mcnemar_p"] == pytest.approx(2 / 2**20)

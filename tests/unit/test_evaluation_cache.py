@@ -22,7 +22,16 @@ from components.errors import InputError
 from components.evaluation import answering, cache
 from components.evaluation.against import compare_with_champion
 from components.evaluation.suites import held_out
-from components.files import dump_json, manifest, read_json, read_text, sha256_tree, write_json, write_jsonl
+from components.files import (
+    dump_json,
+    manifest,
+    read_json,
+    read_text,
+    sha256_json,
+    sha256_tree,
+    write_json,
+    write_jsonl,
+)
 from components.layout import EVALUATIONS_VARIABLE, Layout
 from components.policy import Policy
 from components.rewards.scorer import MISSING
@@ -219,13 +228,13 @@ def _foreign(path: Path) -> None:
 def _short(path: Path) -> None:
     entry = read_json(path)
     entry["answers"] = entry["answers"][:-1]
-    entry["sha256"] = cache._digest(entry["answers"])
+    entry["sha256"] = sha256_json(entry["answers"])
     write_json(path, entry)
 
 
 def _strange(path: Path) -> None:
     answers = [{"result": {"id": "p"}, "text": 1}] * 4
-    write_json(path, {**read_json(path), "answers": answers, "sha256": cache._digest(answers)})
+    write_json(path, {**read_json(path), "answers": answers, "sha256": sha256_json(answers)})
 
 
 def test_an_entry_larger_than_other_files_may_be_is_read(

@@ -42,47 +42,29 @@ def one(path: Path, form: str, *rows: object) -> list[Prompt]:
 # Formats
 
 
-def test_gsm8k_as_published(tmp_path: Path) -> None:
-    (prompt,) = one(tmp_path / "a.jsonl", "gsm8k", GSM8K)
-    assert (prompt.text, prompt.answer, prompt.solution) == (
-        "How many clips?",
-        "1024",
-        "48/2 = 24 clips\n#### 1,024",
-    )
-    assert (prompt.family, prompt.source, prompt.difficulty) == ("set", "set", 0)
+BOOK = {"question": "1+1=", "answer": "2", "id": "x", "family": "sums", "difficulty": 2, "source": "book"}
 
 
-def test_math_as_published(tmp_path: Path) -> None:
-    first, second = one(tmp_path / "a.jsonl", "math", MATH, {**MATH, "problem": "?", "subject": "Geometry", "level": 5})
-    assert (first.answer, first.family, first.difficulty) == ("\\frac{3}{4}", "Algebra", 3)
-    assert (second.family, second.difficulty) == ("Geometry", 5)
-
-
-def test_the_published_level_that_is_unknown_is_0(tmp_path: Path) -> None:
-    (prompt,) = one(tmp_path / "a.jsonl", "math", {**MATH, "level": "Level ?"})
-    assert prompt.difficulty == 0
-
-
-def test_the_published_boxes_without_braces_are_read(tmp_path: Path) -> None:
-    (prompt,) = one(tmp_path / "a.jsonl", "math", {**MATH, "solution": r"the largest value of $x$ is $\boxed 2$."})
-    assert prompt.answer == "2"
-
-
-@pytest.mark.parametrize(("answer", "read"), [(204, "204"), ("033", "033"), (142.0, "142"), (0.5, "0.5")])
-def test_problems_and_answers_as_aime_and_amc_have_them(tmp_path: Path, answer: object, read: str) -> None:
-    (prompt,) = one(tmp_path / "a.jsonl", "problem_answer", {**AIME, "Answer": answer})
-    assert (prompt.text, prompt.answer) == ("Find m+n.", read)
-
-
-def test_questions_with_what_the_slices_need(tmp_path: Path) -> None:
-    row = {"question": "1+1=", "answer": "2", "id": "x", "family": "sums", "difficulty": 2, "source": "book"}
-    (prompt,) = one(tmp_path / "a.jsonl", "question_answer", row)
-    assert (prompt.id, prompt.family, prompt.difficulty, prompt.source) == ("x", "sums", 2, "book")
-
-
-def test_an_id_and_a_family_of_0_are_no_missing_ones(tmp_path: Path) -> None:
-    (prompt,) = one(tmp_path / "a.jsonl", "question_answer", {"question": "?", "answer": 0, "id": 0, "family": 0})
-    assert (prompt.id, prompt.family, prompt.answer) == ("0", "0", "0")
+@pytest.mark.parametrize(
+    ("form", "row", "read"),
+    [
+        ("gsm8k", GSM8K, {"text": "How many clips?", "answer": "1024", "solution": "48/2 = 24 clips\n#### 1,024"}),
+        ("gsm8k", GSM8K, {"family": "set", "source": "set", "difficulty": 0}),
+        ("math", MATH, {"answer": "\\frac{3}{4}", "family": "Algebra", "difficulty": 3}),
+        ("math", {**MATH, "subject": "Geometry", "level": 5}, {"family": "Geometry", "difficulty": 5}),
+        ("math", {**MATH, "level": "Level ?"}, {"difficulty": 0}),  # as published, where it is unknown
+        ("math", {**MATH, "solution": r"the largest value of $x$ is $\boxed 2$."}, {"answer": "2"}),
+        *(
+            ("problem_answer", {**AIME, "Answer": answer}, {"text": "Find m+n.", "answer": text})
+            for answer, text in ((204, "204"), ("033", "033"), (142.0, "142"), (0.5, "0.5"))
+        ),
+        ("question_answer", BOOK, {name: BOOK[name] for name in ("id", "family", "difficulty", "source")}),
+        ("question_answer", {**BOOK, "answer": 0, "id": 0, "family": 0}, {"id": "0", "family": "0", "answer": "0"}),
+    ],
+)
+def test_problems_are_read_as_they_are_published(tmp_path: Path, form: str, row: Any, read: dict[str, Any]) -> None:
+    (prompt,) = one(tmp_path / "a.jsonl", form, row)
+    assert {name: getattr(prompt, name) for name in read} == read
 
 
 def test_a_split_of_the_data_stage_is_a_suite(tmp_path: Path) -> None:
@@ -196,10 +178,10 @@ def test_a_suite_may_be_asked_and_judged_in_its_own_way(tmp_path: Path) -> None:
     verifier = {"kind": "numeric", "marker": None}
     section = {"kind": "file", "path": str(tmp_path / "a.jsonl"), "format": "gsm8k", "verifier": verifier}
     chosen, (asked,) = asking(tmp_path, **section, instruction="Think.\n", chat=False, max_new_tokens=7)
-    assert (asked.policy.instruction, asked.policy.chat, asked.rollout.max_new_tokens) == ("Think.\n", False, 7)
-    assert asked.reward.verifier.kind == "numeric"
-    assert asked.reward.soft_overlong is None
-    assert asked.policy.model == chosen.policy.model
+    found = asked.settings
+    assert (found.policy.instruction, found.policy.chat, found.rollout.max_new_tokens) == ("Think.\n", False, 7)
+    assert (found.reward.verifier.kind, found.reward.soft_overlong) == ("numeric", None)
+    assert found.policy.model == chosen.policy.model
 
 
 def test_generated_suites_are_other_and_harder_problems() -> None:
