@@ -24,19 +24,9 @@ from components.loading import without_collection
 from components.progress import reporting
 from components.working import working
 
-STAGES: dict[str, str] = {
-    "data": "components.stages.data",
-    "audit": "components.stages.audit",
-    "sft": "components.stages.sft",
-    "admission": "components.stages.admission",
-    "triage": "components.stages.triage",
-    "clusters": "components.stages.clusters",
-    "train": "components.stages.train",
-    "evaluate": "components.stages.evaluate",
-    "gate": "components.stages.gate",
-    "report": "components.stages.report",
-    "dpo": "components.stages.dpo",
-}
+NAMES = ("data", "audit", "sft", "admission", "triage", "clusters", "train", "evaluate", "gate", "report", "dpo")
+STAGES: dict[str, str] = {name: f"components.stages.{name}" for name in NAMES}
+"""Name -> module."""
 OPTIONAL: dict[str, Callable[[Settings], bool]] = {"dpo": lambda settings: settings.dpo.steps > 0}
 """Stages outside the pipeline, and whether the settings enable them. Otherwise their outputs are empty."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import Any
 
 from components.audit.functions import measure_functions
 from components.audit.measure import measure, timing
@@ -27,11 +28,16 @@ def run(settings: Settings, layout: Layout) -> None:
     A failed audit is a result, not an error: the train stage acts on it.
     """
     if isinstance(settings.reward.verifier, EnvironmentVerifier):
-        result = unaudited(settings.audit)
-        write_json(layout.audit_timing, {})
-        write_text(layout.audit_page, render(result, settings))
-        write_json(layout.audit, result)
-        return
+        result, times = unaudited(settings.audit), dict[str, Any]()
+    else:
+        result, times = audited(settings, layout)
+    write_json(layout.audit_timing, times)
+    write_text(layout.audit_page, render(result, settings))
+    write_json(layout.audit, result)
+
+
+def audited(settings: Settings, layout: Layout) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The result for the prompts of all splits, and how long it took."""
     chosen = settings.audit
     prompts = [prompt for split in ("train", "dev", "test") for prompt in read_prompts(layout.split(split))]
     prompts = subset(prompts, chosen.prompts, derive(settings.seed, "audit"))
@@ -51,7 +57,4 @@ def run(settings: Settings, layout: Layout) -> None:
         usual = [probe for probe in probes if not probe.quick]
         times = timing(usual, stack.enter_context(Sandbox(section, limits)))
         bar.advance(3, f"{times['per_second']:.0f} a second")
-    result = judge_audit(audit, chosen, paid)
-    write_json(layout.audit_timing, times)
-    write_text(layout.audit_page, render(result, settings))
-    write_json(layout.audit, result)
+    return judge_audit(audit, chosen, paid), times

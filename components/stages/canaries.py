@@ -56,7 +56,8 @@ def _sides(
         engines = stack.enter_context(ExitStack())
         engine, shape = None, b""
         for number, (side, checkpoint) in enumerate(checkpoints.items()):
-            policy, own = load_policy(checkpoint, settings.policy), _shape(checkpoint)
+            policy = load_policy(checkpoint, settings.policy)
+            own = b"".join((checkpoint / name).read_bytes() for name in ("config.json", "tokenizer.json"))
             if generate and engine is not None and own == shape:
                 engine.load_weights(weights_of(policy))
             elif generate:
@@ -79,7 +80,3 @@ def _measured(settings: Settings, policy: Policy, collector: Collector | None, s
             elif collector is not None:
                 found[name, by] = measure_generation(sets[name], one, collector, marker)
     return found
-
-
-def _shape(checkpoint: Path) -> bytes:
-    return b"".join((checkpoint / name).read_bytes() for name in ("config.json", "tokenizer.json"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -111,32 +111,30 @@ def write_rows(folder: Path, passes: Passes, found: Survey, tally: Tally, reader
     """The second pass: judge, validate and write every row, to its split or to the quarantine."""
     admission = Admission()
     done = 0
-    files = {name: (folder / f"{name}.jsonl").open("w", encoding="utf-8") for name in (*SPLITS, "quarantine")}
-    try:
-        with (
-            judged_by(settings.reward) as sandbox,
-            working("validating", found.rows, "rows") as work,
-        ):
-            judge = Judge(found, shared(found), sandbox, reader, settings.data.validation)
-            given = passes() if computed(settings.data.source) else in_form(passes(), settings.reward.verifier)
-            for part in parts(given):
-                rows = judge.rows(part, done)
-                if rows is None:
-                    raise passes.changed()
-                findings = validate(rows, tally.rules)
-                tally.validated(findings)
-                for row in admission.divide(rows, findings):
-                    if isinstance(row, Refused):
-                        tally.refuse(row)
-                        files["quarantine"].write(dump_line(row.to_dict()))
-                    else:
-                        tally.admit(row)
-                        files[row.split].write(dump_line(row.prompt.to_dict()))
-                done += len(part)
-                work.add(len(part))
-    finally:
-        for file in files.values():
-            file.close()
+    with (
+        ExitStack() as opened,
+        judged_by(settings.reward) as sandbox,
+        working("validating", found.rows, "rows") as work,
+    ):
+        names = (*SPLITS, "quarantine")
+        files = {name: opened.enter_context((folder / f"{name}.jsonl").open("w", encoding="utf-8")) for name in names}
+        judge = Judge(found, shared(found), sandbox, reader, settings.data.validation)
+        given = passes() if computed(settings.data.source) else in_form(passes(), settings.reward.verifier)
+        for part in parts(given):
+            rows = judge.rows(part, done)
+            if rows is None:
+                raise passes.changed()
+            findings = validate(rows, tally.rules)
+            tally.validated(findings)
+            for row in admission.divide(rows, findings):
+                if isinstance(row, Refused):
+                    tally.refuse(row)
+                    files["quarantine"].write(dump_line(row.to_dict()))
+                else:
+                    tally.admit(row)
+                    files[row.split].write(dump_line(row.prompt.to_dict()))
+            done += len(part)
+            work.add(len(part))
     if done != found.rows:
         raise passes.changed()
 

@@ -86,8 +86,8 @@ def load_pairs(policy: Policy, settings: Settings, layout: Layout) -> list[Pair]
         pairs = read_pairs(path)
     else:
         check_digest(path, named.sha256)
-        tool = settings.rollout.tool
-        pairs = import_pairs(path, policy, build_tool(tool) if tool else None)
+        tool = build_tool(settings.rollout.tool) if settings.rollout.tool else None
+        pairs = import_pairs(path, policy, tool)
     check_lengths(pairs, policy.max_positions)
     return pairs
 
@@ -95,9 +95,7 @@ def load_pairs(policy: Policy, settings: Settings, layout: Layout) -> list[Pair]
 def train(trainer: DpoTrainer, start: Path, settings: Settings, layout: Layout, bar: Progress) -> list[dict[str, Any]]:
     """Run or resume the steps; returns the log, one row a step."""
     sections = dict.fromkeys(("seed", "threads", "policy", "dpo"), True)
-    depends_on = substance(settings, {**sections, "learner": {*SHARED, "compute_dtype"}})
-    tool = settings.rollout.tool
-    depends_on["tool"] = tool and tool.model_dump(mode="json")
+    depends_on = substance(settings, {**sections, "learner": {*SHARED, "compute_dtype"}, "rollout": {"tool"}})
     inputs = {"start": start, "pairs": pairs_file(settings, layout)}
     resume = ResumeState(layout.state / "dpo", identity(depends_on, inputs))
 

@@ -34,19 +34,11 @@ def run(settings: Settings, layout: Layout) -> None:
     """Train on the demonstrations of the SFT split; write `out/sft` and its metrics."""
     prompts = read_prompts(layout.split("sft"))
     policy, weights = initial_policy(settings, prompts)
-
-    def write(save: Callable[[Path], None], log: Sequence[dict[str, Any]]) -> None:
-        def fill(directory: Path) -> None:
-            save(directory / layout.sft_checkpoint.name)
-            write_jsonl(directory / "log.jsonl", log)
-
-        write_directory(layout.sft, fill)
-
     log: list[dict[str, Any]] = []
     if settings.sft.steps:
-        log = train(policy, weights, prompts, settings, layout, write)
+        log = train(policy, weights, prompts, settings, layout)
     else:
-        write(policy.save, log)
+        write_stage(layout, policy.save, log)
     metrics: dict[str, Any] = {
         "steps": settings.sft.steps,
         "parameters": policy.parameters,
@@ -72,34 +64,34 @@ def initial_policy(settings: Settings, prompts: Sequence[Prompt]) -> tuple[Polic
 
 
 def train(
-    policy: Policy,
-    weights: Mapping[str, Tensor] | None,
-    prompts: Sequence[Prompt],
-    settings: Settings,
-    layout: Layout,
-    write: Callable[[Callable[[Path], None], Sequence[dict[str, Any]]], None],
+    policy: Policy, weights: Mapping[str, Tensor] | None, prompts: Sequence[Prompt], settings: Settings, layout: Layout
 ) -> list[dict[str, Any]]:
-    """Run or resume the SFT steps; returns the log, one row a step.
-
-    Args:
-        write: given what saves the policy, and the log, while the learner is there.
-    """
+    """Run or resume the SFT steps and write `out/sft`; returns the log, one row a step."""
     if not prompts:
         raise InputError("the SFT split is empty", where=layout.split("sft"), how="give data.splits.sft a share")
-    tool = settings.rollout.tool
-    depends_on = substance(settings, {**dict.fromkeys(("seed", "threads", "policy", "sft"), True), "learner": SHARED})
-    depends_on["tool"] = tool and tool.model_dump(mode="json")
+    sections = dict.fromkeys(("seed", "threads", "policy", "sft"), True)
+    depends_on = substance(settings, {**sections, "learner": SHARED, "rollout": {"tool"}})
     inputs = {"data": layout.split("sft")}
     if isinstance(settings.policy.model, CheckpointModel):
         inputs["model"] = settings.policy.model.path
     resume = ResumeState(layout.state / "sft", identity(depends_on, inputs))
-    own = build_tool(tool) if tool else None
-    trainer = SftTrainer(policy, prompts, settings.sft, settings.seed, own, build=builder_of(settings, weights))
+    tool = build_tool(settings.rollout.tool) if settings.rollout.tool else None
+    trainer = SftTrainer(policy, prompts, settings.sft, settings.seed, tool, build=builder_of(settings, weights))
     with closing(trainer.learner), progress("sft", settings.sft.steps) as bar:
 
         def on_row(row: dict[str, Any]) -> None:
             bar.advance(row["step"] + 1, f"loss {row['loss']:.3f}")
 
         log = run_steps(trainer, resume, settings.sft.steps, settings.sft.checkpoint_every, on_row)
-        write(trainer.learner.save_policy, log)
+        write_stage(layout, trainer.learner.save_policy, log)
     return log
+
+
+def write_stage(layout: Layout, save_policy: Callable[[Path], None], log: Sequence[dict[str, Any]]) -> None:
+    """Write `out/sft`: the checkpoint and the log."""
+
+    def fill(directory: Path) -> None:
+        save_policy(directory / layout.sft_checkpoint.name)
+        write_jsonl(directory / "log.jsonl", log)
+
+    write_directory(layout.sft, fill)

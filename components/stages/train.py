@@ -56,42 +56,30 @@ def run(settings: Settings, layout: Layout) -> None:
             write_outputs(state, settings, layout, overrides)  # while the learner still has the policy
 
 
-def check_triage(settings: Settings, layout: Layout) -> str:
-    """The reason for overriding a refusal, or "" where triage accepted.
-
-    Raises:
-        NoCandidate: triage refused and the settings give no reason to go on.
-    """
-    triage = read_json(layout.triage, how="run the triage stage first")
-    refusal = (
-        "triage refused the checkpoint",
-        layout.triage,
-        "train the SFT checkpoint further or choose easier prompts",
-    )
-    return "" if triage["verdict"] == "accept" else overridden("triage", settings.triage.override, triage, *refusal)
-
-
 def check_audit(settings: Settings, layout: Layout) -> str:
     """The reason for overriding a failed audit, or "" where the verifier passed.
 
     Raises:
-        NoCandidate: the audit failed and the settings give no reason to go on.
+        NoCandidate: the audit failed and the settings give no reason to go on; names the audit's own reasons.
     """
     audit = read_json(layout.audit, how="run the audit stage first")
-    refusal = (
-        "the verifier failed its audit",
-        layout.audit_page,
-        "fix what the reasons name, or choose another",
-    )
-    return "" if audit["verdict"] == "pass" else overridden("audit", settings.audit.override, audit, *refusal)
+    if audit["verdict"] == "pass":
+        return ""
+    how = "fix what the reasons name, or choose another"
+    return overridden("audit", settings.audit.override, audit, "the verifier failed its audit", layout.audit_page, how)
+
+
+def check_triage(settings: Settings, layout: Layout) -> str:
+    """The same for the checkpoint that triage refused."""
+    triage = read_json(layout.triage, how="run the triage stage first")
+    if triage["verdict"] == "accept":
+        return ""
+    how = "train the SFT checkpoint further or choose easier prompts"
+    return overridden("triage", settings.triage.override, triage, "triage refused the checkpoint", layout.triage, how)
 
 
 def overridden(stage: str, override: str, result: Mapping[str, Any], said: str, where: Path, how: str) -> str:
-    """The reason that the settings give for going on in spite of a stage's refusal.
-
-    Raises:
-        NoCandidate: they give none; names the stage's own reasons.
-    """
+    """The reason that the settings give for going on in spite of a stage's refusal; an error where they give none."""
     if override.strip():
         return override
     reasons = "\n".join(f"  - {reason}" for reason in result["reasons"])
@@ -176,7 +164,7 @@ def write_stage(
 
     write_directory(layout.train, fill)
     write_text(layout.curves, curves(rows.records))
-    whole = {
+    metrics = {
         **summary,
         "audit": "overridden" if overrides["audit"] else "pass",
         "audit_override": overrides["audit"],
@@ -185,7 +173,7 @@ def write_stage(
         "checkpoint_sha256": sha256_tree(layout.train_checkpoint),
         "final": rows.records[-1]["signals"],
     }
-    write_json(layout.train_metrics, whole)
+    write_json(layout.train_metrics, metrics)
 
 
 def sound_pairs(records: Sequence[dict[str, Any]], ledger: Ledger) -> list[dict[str, Any]]:

@@ -325,9 +325,8 @@ def test_a_champion_that_is_not_the_one_named_is_an_error(tmp_path):
     policy().save(layout.train_checkpoint)
     policy().save(tmp_path / "champion")
     with pytest.raises(InputError, match="content has changed"):
-        evaluate.run(
-            settings(evaluation={"champion": {"path": str(tmp_path / "champion"), "sha256": "0" * 64}}), layout
-        )
+        champion = {"path": str(tmp_path / "champion"), "sha256": "0" * 64}
+        evaluate.run(settings(evaluation={"champion": champion}), layout)
     assert not layout.evaluation.exists()
 
 
