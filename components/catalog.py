@@ -92,11 +92,9 @@ def _load(section: type[PythonEntry], text: str, of: Any) -> Chosen[Any]:
     declaration: Declaration = imported(entry, of)
     settings = _own_settings(entry, declaration.settings)
     if problems := _broken(declaration, settings):
-        raise InputError(
-            f"{entry.target} breaks the contract of {of.__name__}:\n" + "\n".join(f"  - {one}" for one in problems),
-            where=f"target: {entry.target}",
-            how="correct the code; docs/extend.md states the contract of each registry",
-        )
+        what = "\n  - ".join([f"{entry.target} breaks the contract of {of.__name__}:", *problems])
+        how = "correct the code; docs/extend.md states the contract of each registry"
+        raise InputError(what, where=f"target: {entry.target}", how=how)
     return Chosen(declaration, settings)
 
 
@@ -117,11 +115,9 @@ def imported(entry: PythonEntry, of: type[D]) -> D:
     found = attribute(entry)
     if not isinstance(found, of):
         place = locate(entry)
-        raise InputError(
-            f"{entry.target} is a {type(found).__name__}, not a {of.__name__}",
-            where=place.top,
-            how=f"declare it: {place.attribute} = {of.__name__}(...), as docs/extend.md shows",
-        )
+        how = f"declare it: {place.attribute} = {of.__name__}(...), as docs/extend.md shows"
+        what = f"{entry.target} is a {type(found).__name__}, not a {of.__name__}"
+        raise InputError(what, where=place.top, how=how)
     return found
 
 
@@ -133,30 +129,21 @@ def attribute(entry: PythonEntry) -> Any:
     """
     place = locate(entry)
     check_code(entry, place)
-    _add_working_directory()
+    if (folder := os.getcwd()) not in sys.path:
+        sys.path.append(folder)  # at the end, where the command's way of starting has not put it: it hides nothing
     try:
         return getattr(importlib.import_module(place.module), place.attribute)
     except (Exception, SystemExit) as error:
-        raise InputError(
-            f"cannot import {entry.target}: {type(error).__name__}: {error}",
-            where=place.top,
-            how=f"see that `python -c 'from {place.module} import {place.attribute}'` works in this folder",
-        ) from error
-
-
-def _add_working_directory() -> None:
-    """At the end of the path, where the command's way of starting has not put it: it hides no other module there."""
-    if (folder := os.getcwd()) not in sys.path:
-        sys.path.append(folder)
+        how = f"see that `python -c 'from {place.module} import {place.attribute}'` works in this folder"
+        what = f"cannot import {entry.target}: {type(error).__name__}: {error}"
+        raise InputError(what, where=place.top, how=how) from error
 
 
 def _own_settings(entry: PythonEntry, model: type[Section]) -> Section:
     try:
         return model.model_validate(json.loads(json.dumps(entry.settings)))
     except ValidationError as error:
-        raise InputError(
-            f"the settings of {entry.target} are not valid:\n"
-            + "\n".join(f"  - settings.{complaint(one)}" for one in error.errors()),
-            where=f"target: {entry.target}",
-            how=f"correct them; {entry.target} takes: {', '.join(model.model_fields) or '(none)'}",
-        ) from error
+        wrong = "".join(f"\n  - settings.{complaint(one)}" for one in error.errors())
+        how = f"correct them; {entry.target} takes: {', '.join(model.model_fields) or '(none)'}"
+        what = f"the settings of {entry.target} are not valid:{wrong}"
+        raise InputError(what, where=f"target: {entry.target}", how=how) from error

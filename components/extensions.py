@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,28 +68,23 @@ def check_extensions(settings: Settings) -> None:
 
 def problems(settings: Settings) -> list[str]:
     """A message for every entry that cannot be used, with the setting that names it."""
-    found = []
+    found: list[str] = []
+
+    def attempt(where: str, check: Callable[[], object]) -> None:
+        try:
+            check()
+        except EvenkeelError as error:
+            found.append(f"{where}{error}")
+
     for path, entry in python_entries(settings):
-        try:
-            _try(entry)
-        except EvenkeelError as error:
-            found.append(f"{'.'.join(path)}: {error}")
+        attempt(f"{'.'.join(path)}: ", partial(_try, entry))
     if not found and settings.reward.functions:
-        try:
-            _start(settings.reward)
-        except EvenkeelError as error:
-            found.append(f"reward.functions: {error}")
+        attempt("reward.functions: ", partial(_start, settings.reward))
     source, verifier = settings.data.source, settings.reward.verifier
     if not found and isinstance(source, VerifiersSource) and isinstance(verifier, EnvironmentVerifier):
-        try:
-            check_rubric(source, verifier)
-        except EvenkeelError as error:
-            found.append(str(error))
+        attempt("", partial(check_rubric, source, verifier))
     if not found and isinstance(settings.objective.ratio, PythonRatio):
-        try:
-            _check_correction(settings)
-        except EvenkeelError as error:
-            found.append(f"objective.ratio: {error}")
+        attempt("objective.ratio: ", partial(_check_correction, settings))
     return found
 
 

@@ -6,7 +6,7 @@ before a run and by every stage.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,15 +35,11 @@ def pipeline() -> Mapping[str, dict[str, Any]]:
 @cache
 def digests() -> Mapping[str, str]:
     """Stage -> digest of the installed code that can change a byte of what it writes."""
-    return {stage: _digest(_code(entry)) for stage, entry in pipeline().items()}
+    return {stage: _digest(entry["deps"]) for stage, entry in pipeline().items()}
 
 
-def _code(entry: Mapping[str, Any]) -> list[str]:
-    return [path for path in entry["deps"] if path.split("/")[0] == CODE]
-
-
-def _digest(paths: list[str]) -> str:
-    top = Path(__file__).parents[1]
+def _digest(deps: Sequence[str]) -> str:
+    top, paths = Path(__file__).parents[1], [path for path in deps if path.split("/")[0] == CODE]
     found = {file for path in paths for file in ([top / path] if (top / path).is_file() else (top / path).rglob("*"))}
     files = {file for file in found if file.is_file() and "__pycache__" not in file.parts}
     return sha256_json({file.relative_to(top).as_posix(): sha256_file(file) for file in files})

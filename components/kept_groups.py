@@ -10,6 +10,8 @@ from components.errors import InputError
 from components.files import read_numbered_jsonl, write_jsonl
 from components.types import Completion, Group, Prompt, Score
 
+COMPLETION = ("token_ids", "logprobs", "finish_reason", "text", "sampled", "versions")
+
 
 def write_groups(path: Path, groups: Iterable[Group]) -> None:
     """One line a group: the prompt's id and tokens, the completions with the sampler's log-probabilities, the scores.
@@ -41,17 +43,7 @@ def _row(group: Group) -> dict[str, Any]:
     return {
         "id": group.prompt.id,
         "prompt_ids": group.prompt_ids,
-        "completions": [
-            {
-                "token_ids": completion.token_ids,
-                "logprobs": completion.logprobs,
-                "finish_reason": completion.finish_reason,
-                "text": completion.text,
-                "sampled": completion.sampled,
-                "versions": completion.versions,
-            }
-            for completion in group.completions
-        ],
+        "completions": [{name: getattr(one, name) for name in COMPLETION} for one in group.completions],
         "scores": [
             {
                 "accuracy": score.accuracy,

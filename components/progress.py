@@ -41,9 +41,7 @@ class Progress(Protocol):
         """``done`` of the announced total are finished; ``note`` is a short live line (rich markup is not parsed)."""
 
 
-LINE = re.compile(
-    r"(?P<stage>[a-z]+)(?: (?P<done>\d+)/(?P<total>\d+)(?:  (?P<note>.*?))?)?(?: \| (?P<work>[^|]+))?",
-)
+LINE = re.compile(r"(?P<stage>[a-z]+)(?: (?P<done>\d+)/(?P<total>\d+)(?:  (?P<note>.*?))?)?(?: \| (?P<work>[^|]+))?")
 """What a stage inside a flow prints."""
 
 
@@ -200,10 +198,6 @@ def _append(event: dict[str, Any]) -> None:
             file.write(json.dumps(event) + "\n")
 
 
-def _print(report: Report) -> None:
-    print(printable(_with_work(report).line), file=sys.stderr, flush=True)
-
-
 def _with_work(report: Report) -> Report:
     return report if report.work else replace(report, work=described())
 
@@ -214,7 +208,7 @@ def _shown(stage: str) -> Iterator[Show]:
     if os.environ.get(PROGRESS_VARIABLE):
         yield _write
     elif not _on_a_terminal():
-        yield _print
+        yield lambda report: print(printable(_with_work(report).line), file=sys.stderr, flush=True)
     else:
         with _bar(stage) as show:
             yield show

@@ -18,14 +18,7 @@ from typing import Any, Protocol
 from components.code_digest import code_digest
 from components.directories import write_directory
 from components.errors import InputError, Stopped
-from components.files import (
-    append_line,
-    keep_rows,
-    read_json,
-    sha256_json,
-    sha256_path,
-    write_json,
-)
+from components.files import append_line, keep_rows, read_json, sha256_json, sha256_path, write_json
 from components.processes.stopping import STOPPING
 from components.working import working
 

@@ -74,7 +74,8 @@ def convert_into(gguf: Path, header: Header, folder: Path, say: Say) -> Converte
     """
     check_memory(gguf, header)
     _check_disk(header, folder)
-    say(f"dequantising {header.parameters:,} parameters of architecture {header.architecture} ({_kinds(header)})")
+    kinds = ", ".join(sorted(header.types))
+    say(f"dequantising {header.parameters:,} parameters of architecture {header.architecture} ({kinds})")
     policy = dequantised(gguf, header)
     say(f"writing {_mib(header.parameters * FLOAT32)} of safetensors")
     with torch.no_grad():
@@ -108,8 +109,10 @@ def dequantised(gguf: Path, header: Header) -> Policy:
     Raises:
         InputError: see `convert_into`.
     """
+    # A log file would hold every state of transformers' bar.
+    bars: AbstractContextManager[Any] = nullcontext() if sys.stderr.isatty() else redirect_stderr(StringIO())
     try:
-        with quiet(), warnings.catch_warnings(action="ignore"), _bars_on_a_terminal(), _alone(gguf) as folder:
+        with quiet(), warnings.catch_warnings(action="ignore"), bars, _alone(gguf) as folder:
             options: dict[str, Any] = {"gguf_file": gguf.name, "local_files_only": True, "trust_remote_code": False}
             config = AutoConfig.from_pretrained(folder, **options)
             _add_head_size(config, header)
@@ -138,11 +141,6 @@ def _alone(gguf: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / gguf.name).symlink_to(gguf.resolve())
         yield Path(folder)
-
-
-def _bars_on_a_terminal() -> AbstractContextManager[Any]:
-    """A log file would hold every state of transformers' bar."""
-    return nullcontext() if sys.stderr.isatty() else redirect_stderr(StringIO())
 
 
 def _as_if_never_quantised(model: PreTrainedModel) -> PreTrainedModel:
@@ -175,9 +173,9 @@ def _check_size(config: Any, gguf: Path, header: Header) -> None:
 
 
 def _not_convertible(error: Exception, gguf: Path, header: Header) -> InputError:
-    known = architectures()
-    if header.architecture not in known and not _renamed(header.architecture) & known:
-        what = f"transformers cannot dequantise the architecture {header.architecture!r}"
+    known, ggml = architectures(), header.architecture
+    if not {ggml, ggml.replace("-", "_"), ggml.replace("moe", "_moe")} & known:  # it says ``qwen2moe`` and ``gpt-oss``
+        what = f"transformers cannot dequantise the architecture {ggml!r}"
         return InputError(what, where=gguf, how=f"use a file of one of {', '.join(sorted(known))}")
     first = (str(error).splitlines() or [""])[0]
     what = f"transformers cannot convert this file: {type(error).__name__}: {first}"
@@ -187,11 +185,6 @@ def _not_convertible(error: Exception, gguf: Path, header: Header) -> InputError
 def architectures() -> set[str]:
     """Those of causal language models that transformers dequantises, by its own names."""
     return {*GGUF_SUPPORTED_ARCHITECTURES, *GGUF_CONFIG_ARCHS} & {*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES}
-
-
-def _renamed(architecture: str) -> set[str]:
-    """How transformers may call what ggml calls ``qwen2moe`` or ``gpt-oss``."""
-    return {architecture.replace("-", "_"), architecture.replace("moe", "_moe")}
 
 
 def logits(model: PreTrainedModel) -> Tensor:
@@ -215,10 +208,6 @@ def _verify(folder: Path, expected: Tensor) -> str:
     except InputError as error:
         return f"{error.what}: {error.how}"
     return ""
-
-
-def _kinds(header: Header) -> str:
-    return ", ".join(sorted(header.types))
 
 
 def _mib(size: float) -> str:

@@ -95,11 +95,7 @@ def _write(policy: Policy, target: Path, title: str, kind: str, half: bool) -> N
 
 
 def _add_shape(writer: GGUFWriter, config: Any) -> None:
-    """The figures of the configuration, by ggml's names.
-
-    Raises:
-        InputError: positions are scaled, or attention has a window: ggml stores these in ways of its own.
-    """
+    """The figures of the configuration, by ggml's names; positions that are scaled it stores in ways of its own."""
     rope: Mapping[str, Any] = config.rope_parameters
     if rope.get("rope_type", "default") != "default" or getattr(config, "use_sliding_window", False):
         raise InputError("no GGUF file can be written of scaled positions or windows", where="config.json", how=ELSE)
@@ -146,11 +142,7 @@ def _add_tokenizer(writer: GGUFWriter, policy: Policy) -> None:
 
 
 def _pre_tokenizer(stored: Mapping[str, Any]) -> str:
-    """What llama.cpp calls the way in which this tokenizer cuts text.
-
-    Raises:
-        InputError: it is no byte-level BPE, or it cuts text in a way that has no known name.
-    """
+    """What llama.cpp calls the way in which this tokenizer, a byte-level BPE, cuts text."""
     cut = stored["pre_tokenizer"] or {}
     cuts = [one for one in cut.get("pretokenizers", [cut]) if one]
     steps = {one["type"]: one for one in cuts}
@@ -168,11 +160,7 @@ def _pre_tokenizer(stored: Mapping[str, Any]) -> str:
 
 
 def _tensors(policy: Policy, kind: str) -> dict[str, Tensor]:
-    """The weights by ggml's names, as it arranges them.
-
-    Raises:
-        InputError: ggml has no name for one.
-    """
+    """The weights by ggml's names, as it arranges them."""
     from gguf import MODEL_ARCH_NAMES, get_tensor_name_map
 
     architecture = next(one for one, name in MODEL_ARCH_NAMES.items() if name == kind)

@@ -231,22 +231,18 @@ def test_an_architecture_that_cannot_be_dequantised_is_named_with_those_that_can
     assert architectures() & {"general", "tokenizer", "t5"} == set()
 
 
-def test_metadata_that_ask_for_more_than_the_file_holds_are_refused(tmp_path):
-    write_gguf(tmp_path / "odd.gguf", layers=10**9)
-    what = refused(tmp_path / "odd.gguf", tmp_path / "model").what
-    assert what.startswith("the metadata describe a model of 1,000,000,000 layers, and the file holds 11 tensors")
-    write_gguf(tmp_path / "odd.gguf", layers=2)
-    assert "parameters, and the file holds 11 tensors" in refused(tmp_path / "odd.gguf", tmp_path / "model").what
-
-
-def test_a_file_without_one_of_its_tensors_is_refused(tmp_path):
-    write_gguf(tmp_path / "odd.gguf", leave_out="blk.0.ffn_up.weight")
-    assert "the file holds 10 tensors" in refused(tmp_path / "odd.gguf", tmp_path / "model").what
-
-
-def test_a_tokenizer_that_cannot_end_an_answer_is_refused(tmp_path):
-    write_gguf(tmp_path / "endless.gguf", eos=False)
-    assert "no end-of-sequence token" in refused(tmp_path / "endless.gguf", tmp_path / "model").what
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        ({"layers": 10**9}, "the metadata describe a model of 1,000,000,000 layers, and the file holds 11 tensors"),
+        ({"layers": 2}, "parameters, and the file holds 11 tensors"),
+        ({"leave_out": "blk.0.ffn_up.weight"}, "the file holds 10 tensors"),
+        ({"eos": False}, "no end-of-sequence token"),
+    ],
+)
+def test_a_file_whose_metadata_and_tensors_make_no_model_is_refused(tmp_path, odd, said):
+    write_gguf(tmp_path / "odd.gguf", **odd)
+    assert said in refused(tmp_path / "odd.gguf", tmp_path / "model").what
 
 
 def test_without_the_package_that_reads_gguf_the_message_says_how_to_get_it(tiny, tmp_path, monkeypatch):
