@@ -1,20 +1,16 @@
 """``evenkeel``: run, watch, judge, approve.
 
-- `runs` — ``run``, ``audit-verifier``
-- `adopting` — ``adopt``
+- `runs` — ``run``, ``audit-verifier``, ``adopt``
 - `plan` — ``plan``
 - `reproducing` — ``reproduce``
 - `nightly` — ``nightly``
 - `launching` — ``launch``
 - `cluster` — ``cluster status``, ``cluster logs``, ``cluster cancel``
-- `judging` — ``audit``, ``gate``, ``rules``, ``params``
-- `following` — ``watch``
+- `judging` — ``audit``, ``gate``, ``rules``, ``params``, ``watch``
 - `deciding` — ``approve``, ``reject``, ``promote``, ``rollback``, ``adopt-policy``
 - `registry` — ``history``, ``show``, ``verify``, ``pull``, ``export``, ``keys new``
-- `watching` — ``status``, ``logs``, ``track``, ``cancel``, ``janitor``
-- `comparing` — ``compare``
-- `machine` — ``serve``, ``doctor``
-- `starting` — ``init``, ``update``, ``version``
+- `watching` — ``status``, ``logs``, ``track``, ``cancel``, ``janitor``, ``compare``
+- `machine` — ``serve``, ``doctor``, ``init``, ``update``, ``version``
 - `models` — ``model fetch``, ``model convert``
 - `base` — what they share: the application, its options, `main`
 
@@ -24,8 +20,8 @@ A module's commands register themselves when it is imported.
 try:
     # `--help` shows the commands in this order.
     # isort: off
-    from flows.cli import runs, adopting, plan, launching, nightly, reproducing, watching, comparing, judging  # noqa: F401
-    from flows.cli import following, deciding, registry, machine, starting, models, cluster  # noqa: F401
+    from flows.cli import runs, plan, launching, nightly, reproducing, watching, judging  # noqa: F401
+    from flows.cli import deciding, registry, machine, models, cluster  # noqa: F401
     from flows.cli.base import app, main
 
     # isort: on

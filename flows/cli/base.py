@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from components.errors import EvenkeelError, of_machine
 from components.opening import check_working_folder
-from flows.display.output import OutputLost, PlainConsole, guarded_output
+from flows.display.output import OutputLost, PlainConsole, guarded_output, print_json
 from flows.run import parameters
 
 DEMO = Path(parameters.DEMO)
+EXIT_INTERRUPTED = 130
 HELP = (
     "Keeps GRPO post-training on an even keel: run, watch, judge, approve.\n\n"
     "Exit codes: 0 a candidate awaits approval, or the command succeeded; 2 the input or the machine is not as "
@@ -41,6 +43,15 @@ AsJson = Annotated[
     bool, typer.Option("--json", callback=_json_alone, help="Print JSON; all else goes to standard error.")
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks, and Prefect's log.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would run, and stop.")]
+
+
+def answer(as_json: bool, value: Callable[[], Any], show: Callable[[], object]) -> None:
+    """What a command has found: one JSON value, or what `show` prints."""
+    if as_json:
+        print_json(value())
+    else:
+        show()
 
 
 def main() -> None:

@@ -11,11 +11,12 @@ from rich.text import Text
 from components.launch.kubernetes.names import Role
 from components.printing import block, message, printable
 from components.working import clock
-from flows.cli.base import AsJson, app, console
-from flows.display.output import field, print_json
+from flows.cli.base import AsJson, answer, app, console
+from flows.display.output import field, print_json, say
 
 if TYPE_CHECKING:
     from components.launch.kubernetes.api import Cluster
+    from components.launch.kubernetes.diagnosis import Finding
     from flows.cluster.runs import ClusterRun
 
 cluster = typer.Typer(help="Runs on a Kubernetes cluster: what they do, their logs, their end.", no_args_is_help=True)
@@ -49,10 +50,8 @@ def status(
     place = connected(namespace, context)
     if run is None:
         found = clusters.all_runs(place)
-        if as_json:
-            print_json([one.to_dict() for one in found])
-        else:
-            console.print(_table(found) if found else f"no runs in namespace {namespace}")
+        table = _table(found) if found else f"no runs in namespace {namespace}"
+        answer(as_json, lambda: [one.to_dict() for one in found], lambda: console.print(table))
         return
     one, findings = clusters.describe(clusters.find(place, run, stage))
     if one is None:
@@ -60,19 +59,19 @@ def status(
     if as_json:
         rows = [{"what": finding.what, "where": finding.where, "how": finding.how} for finding in findings]
         print_json({**one.to_dict(), "findings": rows})
-        return
+    else:
+        _show(one, findings)
+
+
+def _show(one: ClusterRun, findings: list[Finding]) -> None:
     console.print(_table([one]))
     pods = ", ".join(f"{role} {running} of {wanted}" for role, (running, wanted) in one.pods.items())
-    console.print(f"pods that run: {pods}", highlight=False)
+    console.print(f"pods that run: {pods}")
     if one.status.message:
         console.print(Text(message(one.status.message)), soft_wrap=True)
     for finding in (finding for finding in findings if finding.advice not in one.status.message):
-        said = [
-            f"- {message(finding.what)}",
-            f"  where: {printable(finding.where)}",
-            f"  fix:   {message(finding.how)}",
-        ]
-        console.print(Text("\n".join(said)), soft_wrap=True)
+        console.print(Text(f"- {message(finding.what)}\n  where: {printable(finding.where)}"), soft_wrap=True)
+        console.print(Text(f"  fix:   {message(finding.how)}"), soft_wrap=True)
 
 
 @cluster.command()
@@ -105,7 +104,7 @@ def cancel(run: Run, stage: Stage = "train", namespace: Namespace = EVENKEEL, co
     assert found.jobset is not None
     place.delete_jobset(found.name, found.jobset["metadata"]["uid"])
     shows = f"`evenkeel cluster status -n {namespace}` shows when it is gone"
-    console.print(f"{found.name} is being ended; {shows}", highlight=False, soft_wrap=True)
+    say(console, f"{found.name} is being ended; {shows}")
 
 
 def _table(runs: list[ClusterRun]) -> Table:
@@ -114,8 +113,6 @@ def _table(runs: list[ClusterRun]) -> Table:
         column.no_wrap = True
     for one in runs:
         state = field(one.status.state, STYLES[one.status.state])
-        pods = f"{one.running}/{one.wanted}"
-        table.add_row(
-            field(one.run), field(one.stage), field(one.owner), state, str(one.restarts), pods, clock(one.age)
-        )
+        figures = (str(one.restarts), f"{one.running}/{one.wanted}", clock(one.age))
+        table.add_row(field(one.run), field(one.stage), field(one.owner), state, *figures)
     return table

@@ -11,6 +11,7 @@ import typer
 from components.errors import InputError
 from components.printing import block
 from flows.cli.base import AsJson, Config, Debug, Overrides, app
+from flows.cli.runs import run
 from flows.host.git import project_root
 from flows.run.workspace import locate
 
@@ -36,15 +37,7 @@ def launch(
     if as_json and dry_run:
         raise InputError("manifests are printed as YAML", where="--json", how="leave out --json or --dry-run")
     if not dry_run:
-        from flows.cli.runs import run
-
-        run(
-            config=config,
-            recipe="",
-            overrides=[*(overrides or ()), "launch.kind=kubernetes"],
-            as_json=as_json,
-            debug=debug,
-        )
+        run(config, overrides=[*(overrides or ()), "launch.kind=kubernetes"], as_json=as_json, debug=debug)
         return
     from flows.cluster import dry_run as launching
 

@@ -1,4 +1,4 @@
-"""Commands about this machine: what it serves, and what is wrong with it."""
+"""Commands about this machine, what is installed on it, and a project of one's own."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from components.checks import Check
 from components.config import Settings, load
 from components.errors import EXIT_BAD_INPUT
-from flows.cli.base import DEMO, AsJson, app, console
+from components.printing import printable
+from flows.cli.base import DEMO, AsJson, answer, app, console
 from flows.cli.launching import CLUSTER
-from flows.display.output import field, print_json
+from flows.display.output import field, print_json, say
 from flows.host import doctor as examination
 from flows.host.git import project_root
 from flows.serving import options
+from flows.starting import project
 
 STATE_STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -27,15 +28,12 @@ STATE_STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
 @app.command()
 def serve(
     port: Annotated[
-        int, typer.Option("--port", help="Port of the UI and the API on 127.0.0.1; 0: any free one.")
+        int, typer.Option(help="Port of the UI and the API on 127.0.0.1; 0: any free one.")
     ] = options.DEFAULT_PORT,
     database: Annotated[
-        str,
-        typer.Option("--database", help="postgresql+asyncpg://user@host:5432/name instead of SQLite in the project."),
+        str, typer.Option(help="postgresql+asyncpg://user@host:5432/name instead of SQLite in the project.")
     ] = "",
-    notify: Annotated[
-        str, typer.Option("--notify", help="Webhook that gets messages; better set EVENKEEL_NOTIFY_URL.")
-    ] = "",
+    notify: Annotated[str, typer.Option(help="Webhook that gets messages; better set EVENKEEL_NOTIFY_URL.")] = "",
 ) -> None:
     """Serve the Prefect UI, a worker and all deployments until Ctrl-C; the next `serve` continues what then ran."""
     from flows.serving.serve import Serving
@@ -46,7 +44,7 @@ def serve(
 @app.command()
 def doctor(
     config: Annotated[
-        Path | None, typer.Option("--config", help="Configuration file whose registry, and cluster, are checked.")
+        Path | None, typer.Option(help="Configuration file whose registry, and cluster, are checked.")
     ] = None,
     kubernetes: Annotated[
         bool, typer.Option("--kubernetes", help="Check the cluster too that the configuration names.")
@@ -56,16 +54,9 @@ def doctor(
     """Check this machine and this project, and print how to fix what is wrong."""
     default = CLUSTER if kubernetes else DEMO
     config = config or (default if default.is_file() else None)
-    table = Table("check", "state", "finding", "how to fix it")
     found = [*examination.examine(Path.cwd(), config), *(cluster(config) if kubernetes else ())]
-    worst = EXIT_BAD_INPUT if any(check.state == "fail" for check in found) else 0
-    if as_json:
-        print_json([asdict(check) for check in found])
-        raise typer.Exit(worst)
-    for check in found:
-        table.add_row(check.name, Text(check.state, STATE_STYLES[check.state]), field(check.finding), field(check.fix))
-    console.print(table)
-    raise typer.Exit(worst)
+    answer(as_json, lambda: [asdict(check) for check in found], lambda: console.print(checks(found)))
+    raise typer.Exit(EXIT_BAD_INPUT if any(check.state == "fail" for check in found) else 0)
 
 
 def cluster(config: Path | None) -> Iterator[Check]:
@@ -73,3 +64,36 @@ def cluster(config: Path | None) -> Iterator[Check]:
     from components.launch.kubernetes.doctor import examine
 
     return examine(load(config) if config else Settings())
+
+
+def checks(found: list[Check]) -> Table:
+    """A row a check."""
+    table = Table("check", "state", "finding", "how to fix it")
+    for one in found:
+        table.add_row(one.name, field(one.state, STATE_STYLES[one.state]), field(one.finding), field(one.fix))
+    return table
+
+
+@app.command()
+def init(folder: Annotated[Path, typer.Argument(help="A folder that is not there yet.")]) -> None:
+    """Make a project of your own: a Git repository with configuration, pipeline, policy, a verifier and its test."""
+    project.start(folder)
+    say(console, f"{printable(folder)}: cd there, then `evenkeel run`; its README.md has the rest")
+
+
+@app.command()
+def update() -> None:
+    """Record the installed package in the project around this folder, after another version was installed."""
+    changed = project.update(project_root(Path.cwd()))
+    said = f"{', '.join(changed)}: executed again by the next run" if changed else "no stage has other code than before"
+    say(console, f"evenkeel {project.installed()}; {said}. Commit what has changed.")
+
+
+@app.command()
+def version(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Versions of this package and of what its results depend on most, and the commit of a checkout."""
+    found = project.versions()
+    if as_json:
+        print_json(found)
+    else:
+        say(console, *(f"{name:<12} {value}" for name, value in found.items() if value is not None))

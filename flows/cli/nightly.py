@@ -13,12 +13,11 @@ import typer
 
 from components.config import load
 from components.stages import wanted
-from flows.budget.display import line
 from flows.budget.estimate import begin
 from flows.cli.base import AsJson, Config, Debug, Overrides, app, console
 from flows.cli.runs import handle_signals, prepare, print_outcome, show_header
 from flows.display.console import Display
-from flows.display.output import field, print_json
+from flows.display.output import print_json, say
 from flows.host.git import project_root
 from flows.prefect_runtime.environment import loading, prefect_environment, start_server
 from flows.prefect_runtime.server_lost import server_needed
@@ -32,8 +31,8 @@ NIGHTLY = Path("configs/nightly.yaml")
 @app.command()
 def nightly(
     config: Config = NIGHTLY,
-    incoming: Annotated[str, typer.Option("--incoming", help="Folder of JSON-lines files that join the data.")] = "",
-    start: Annotated[Start, typer.Option("--start", help="Its own start, or the approved checkpoint.")] = "base",
+    incoming: Annotated[str, typer.Option(help="Folder of JSON-lines files that join the data.")] = "",
+    start: Annotated[Start, typer.Option(help="Its own start, or the approved checkpoint.")] = "base",
     overrides: Overrides = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over and execute every stage.")] = False,
     as_json: AsJson = False,
@@ -46,13 +45,12 @@ def nightly(
     workspace, answered = plan.workspace, None if fresh else plan.previous
     os.environ.update(prefect_environment(project, quiet=not debug))
     if answered and "PREFECT_API_URL" not in os.environ:  # no server to tell
-        nothing_new([*summary_before(plan), unchanged_summary(plan, answered)], as_json)
+        _nothing_new([*summary_before(plan), unchanged_summary(plan, answered)], as_json)
         return
     if not answered:
         found = begin(workspace, fresh=fresh)
         prepare(workspace, fresh=fresh, debug=debug)
-        show_header(workspace)
-        console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
+        show_header(workspace, found)
     with loading():
         from flows import nightly as flow  # imports Prefect, which reads its environment only once
 
@@ -62,22 +60,16 @@ def nightly(
             str(config), incoming, start, overrides=typed, commit=workspace.snapshot.commit, fresh=fresh, now=now
         )
     if ended.nothing_new:
-        nothing_new(ended.lines, as_json)
+        _nothing_new(ended.lines, as_json)
         return
-    say(ended.lines[:-1])
+    say(console, *ended.lines[:-1])
     # Not the planned run if another run has ended, or a champion was approved, since then.
     workspace = replace(workspace, run_id=ended.outcome.run_id)
     print_outcome(workspace, ended.outcome.candidate, ended.outcome.reason, as_json)
 
 
-def nothing_new(lines: Sequence[str], as_json: bool) -> None:
+def _nothing_new(lines: Sequence[str], as_json: bool) -> None:
     """Say why no run began."""
     if as_json:
         print_json({"run": None, "says": list(lines)})
-    say(lines)
-
-
-def say(lines: Sequence[str]) -> None:
-    """Print the summary, line by line."""
-    for text in lines:
-        console.print(field(text), soft_wrap=True)
+    say(console, *lines)

@@ -13,8 +13,7 @@ from components.config.quantities import BYTES, size
 from components.errors import InputError
 from components.progress import reporting
 from components.working import working
-from flows.cli.base import DEMO, AsJson, Config, Overrides, app, console
-from flows.display.output import print_json
+from flows.cli.base import DEMO, AsJson, Config, Overrides, answer, app, console
 
 EXIT_DOES_NOT_FIT = 3
 MOST_TOKENS = 10**9
@@ -24,16 +23,12 @@ MOST_TOKENS = 10**9
 @app.command()
 def plan(
     config: Config = DEMO,
-    model: Annotated[Path | None, typer.Option("--model", help="A config.json, or its folder, to plan for.")] = None,
+    model: Annotated[Path | None, typer.Option(help="A config.json, or its folder, to plan for.")] = None,
     gpu_memory: Annotated[
-        str, typer.Option("--gpu-memory", metavar="80GiB", help="Of the GPU that each rank has; without it, CPUs.")
+        str, typer.Option(metavar="80GiB", help="Of the GPU that each rank has; without it, CPUs.")
     ] = "",
-    memory: Annotated[
-        str, typer.Option("--memory", metavar="512GiB", help="Of the machine; without it, this one's.")
-    ] = "",
-    prompt_tokens: Annotated[
-        int, typer.Option("--prompt-tokens", min=1, max=MOST_TOKENS, help="Tokens of a long prompt.")
-    ] = 256,
+    memory: Annotated[str, typer.Option(metavar="512GiB", help="Of the machine; without it, this one's.")] = "",
+    prompt_tokens: Annotated[int, typer.Option(min=1, max=MOST_TOKENS, help="Tokens of a long prompt.")] = 256,
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
@@ -48,23 +43,15 @@ def plan(
 
     with reporting("evenkeel"), working("building the model without weights"):
         found = memory_plan.planned(settings, model, Room(there, gpu), prompt_tokens)
-    if as_json:
-        print_json(memory_plan.to_dict(found))
-    else:
-        memory_plan.show(console, found)
+    answer(as_json, lambda: memory_plan.to_dict(found), lambda: memory_plan.show(console, found))
     if found.lacks:
         raise typer.Exit(EXIT_DOES_NOT_FIT)
 
 
 def amount(text: str) -> float:
-    """Bytes, as in 80GiB, 80Gi or 80GB.
-
-    Raises:
-        InputError: it is no amount of memory.
-    """
+    """Bytes, as in 80GiB, 80Gi or 80GB. What is no amount of memory is an `InputError`."""
     plain = text.strip().removesuffix("B")
     if not re.match(BYTES, plain) or not plain[-1].isalpha():  # a number alone would be bytes
-        raise InputError(
-            f"{text!r} is no amount of memory", where="--gpu-memory, --memory", how="write it as 80GiB or 80GB"
-        )
+        how = "write it as 80GiB or 80GB"
+        raise InputError(f"{text!r} is no amount of memory", where="--gpu-memory, --memory", how=how)
     return float(size(plain))

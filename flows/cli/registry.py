@@ -13,10 +13,14 @@ from components.config import load
 from components.errors import InputError
 from components.files import write_text
 from components.printing import printable
-from flows.cli.base import DEMO, AsJson, Config, app, console
+from components.registry import sound_history
+from flows.cli.base import DEMO, AsJson, Config, answer, app, console
 from flows.cli.deciding import registry_context
-from flows.display.output import field, print_json
+from flows.display.output import print_json, say
 from flows.exporting.form import Form
+from flows.governance import checkpoint, new_key, policies, verification
+from flows.governance import show as show_registry
+from flows.governance.commands import DecisionCommands
 from flows.governance.registry import missing_registry
 
 NAMED = typer.Argument(metavar="[champion|challenger|DIGEST]", help="Which one.")
@@ -26,10 +30,6 @@ Which = Annotated[str, NAMED]
 @app.command()
 def history(as_json: AsJson = False, config: Config = DEMO) -> None:
     """Every decision, and who is champion by them. Exit code 2: the records contradict themselves."""
-    from components.registry import sound_history
-    from flows.governance import policies
-    from flows.governance import show as show_registry
-
     context = registry_context(config)
     found = sound_history(context.store)
     if as_json:
@@ -37,7 +37,7 @@ def history(as_json: AsJson = False, config: Config = DEMO) -> None:
     else:
         show_registry.show_history(console, found, policies.problems(context, found))
         if folder := missing_registry(context.project, load(config)):
-            console.print(field(f"there is no registry at {folder}", "yellow"), soft_wrap=True)
+            say(console, f"there is no registry at {folder}", style="yellow")
 
 
 @app.command()
@@ -45,17 +45,12 @@ def show(
     which: Which = "champion",
     as_json: AsJson = False,
     page: Annotated[
-        Path | None, typer.Option("--page", metavar="FILE", help="Write the report, with what is known since the run.")
+        Path | None, typer.Option(metavar="FILE", help="Write the report, with what is known since the run.")
     ] = None,
-    card: Annotated[Path | None, typer.Option("--card", metavar="FILE", help="Write the model card.")] = None,
+    card: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the model card.")] = None,
     config: Config = DEMO,
 ) -> None:
     """One checkpoint: its origin, the gate's result, its approvals, and the next commands."""
-    from components.registry import sound_history
-    from flows.governance import checkpoint, policies
-    from flows.governance import show as show_registry
-    from flows.governance.commands import DecisionCommands
-
     context = registry_context(config)
     found = checkpoint.look_up(context, which)
     if page is not None:
@@ -74,8 +69,7 @@ def show(
         show_registry.show_checkpoint(console, found, DecisionCommands.of(context))
         made = found.stands_on or found.decision
         if made and (problem := policies.problems(context, sound_history(context.store)).get(made.number)):
-            said = f"record {made.number} cannot be shown to be approved: {problem}"
-            console.print(field(said, "bold red"), soft_wrap=True)
+            say(console, f"record {made.number} cannot be shown to be approved: {problem}", style="bold red")
 
 
 @app.command()
@@ -86,30 +80,24 @@ def verify(
     config: Config = DEMO,
 ) -> None:
     """Do files, format, signature, evidence and records hold? Exit code 0: all do; 3: one does not, and which."""
-    from flows.governance import verification
-
     if every and which is not None:
         raise InputError("--all looks at every checkpoint", where=which, how="leave one of the two out")
     context = registry_context(config)
     if folder := missing_registry(context.project, load(config)):
         how = "name the right one in the configuration, or bring it back; the first candidate makes it"
         raise InputError("there is no registry, so nothing was verified", where=folder, how=how)
-    found = (
-        verification.verify_all(context)
-        if every
-        else verification.verify_checkpoint(context, "champion" if which is None else which)
-    )
-    if as_json:
-        print_json([asdict(one) for one in found.found])
+    if every:
+        found = verification.verify_all(context)
     else:
-        verification.show(console, found)
+        found = verification.verify_checkpoint(context, "champion" if which is None else which)
+    answer(as_json, lambda: [asdict(one) for one in found.found], lambda: verification.show(console, found))
     raise typer.Exit(found.exit_code)
 
 
 @app.command()
 def pull(
     which: Which = "champion",
-    to: Annotated[Path, typer.Option("--to", help="A folder that is not there yet.")] = ...,  # type: ignore[assignment]
+    to: Annotated[Path, typer.Option(help="A folder that is not there yet.")] = ...,  # type: ignore[assignment]
     config: Config = DEMO,
 ) -> None:
     """Copy a checkpoint out of the registry, once its signature is verified, and for the champion that it was approved.
@@ -129,7 +117,7 @@ def pull(
 def export(
     which: Which = "champion",
     form: Annotated[Form, typer.Option("--format", help="What other programs load.")] = Form.safetensors,
-    to: Annotated[Path, typer.Option("--to", help="A folder that is not there yet.")] = ...,  # type: ignore[assignment]
+    to: Annotated[Path, typer.Option(help="A folder that is not there yet.")] = ...,  # type: ignore[assignment]
     base: Annotated[
         str, typer.Option("--base-model", metavar="NAME", help="The base model's name on a hub, for the model card.")
     ] = "",
@@ -145,9 +133,8 @@ def export(
     print(f"{printable(to)}  of sha256:{digest}")
 
 
-keys = typer.Typer(
-    help="Keys to approve with, and to sign checkpoints and promotion records with.", no_args_is_help=True
-)
+ABOUT_KEYS = "Keys to approve with, and to sign checkpoints and promotion records with."
+keys = typer.Typer(help=ABOUT_KEYS, no_args_is_help=True)
 app.add_typer(keys, name="keys")
 
 
@@ -163,12 +150,10 @@ class Purpose(StrEnum):
 def new(
     name: Annotated[str, typer.Argument(help="Whose key it is; the name that the policy lists.")],
     out: Annotated[
-        Path | None, typer.Option("--out", help="File of the private key; ~/.config/evenkeel/NAME.pem if empty.")
+        Path | None, typer.Option(help="File of the private key; ~/.config/evenkeel/NAME.pem if empty.")
     ] = None,
     purpose: Annotated[Purpose, typer.Option("--for", help="What it signs.")] = Purpose.approvals,
 ) -> None:
     """Make a key. The private key goes into a file that only you can read and that is never overwritten; the line for
     the policy is printed."""
-    from flows.governance import new_key
-
     new_key.show(console, new_key.make(name, purpose.value, out))

@@ -11,8 +11,9 @@ from rich.text import Text
 
 from components.stages import wanted
 from flows.cli.base import AsJson, app, console
+from flows.cli.runs import handle_signals
 from flows.display.console import Display
-from flows.display.output import field, plain_table, print_json
+from flows.display.output import field, plain_table, print_json, say
 from flows.host.git import project_root
 from flows.recording.comparison import Comparison, Difference
 from flows.recording.reproduction import Reproduction, checked_out, reproduce_run
@@ -28,14 +29,10 @@ def reproduce(
     run_id: Annotated[str, typer.Argument(help="The run, or the first characters of its id.")], as_json: AsJson = False
 ) -> None:
     """Execute a recorded run again from its branch and compare. Exit code 0: equal; 3: different; 2: impossible."""
-    from flows.cli.runs import handle_signals  # here, so that `--help` keeps its order
-
     with checked_out(project_root(Path.cwd()), run_id) as reproduction:
         show_header(reproduction)
-        with (
-            handle_signals("; the same command starts over"),
-            Display(reproduction, console, wanted(reproduction.settings)),
-        ):
+        shown = Display(reproduction, console, wanted(reproduction.settings))
+        with handle_signals("; the same command starts over"), shown:
             found = reproduce_run(reproduction)
         show(found, reproduction)
         if as_json:
@@ -61,11 +58,10 @@ def show(found: Comparison, reproduction: Reproduction) -> None:
     console.print(Text(f"{found.run_id} came out differently", "bold yellow"))
     if found.machine:
         console.print("what is different about this machine, and may be the cause:")
-        for line in found.machine:
-            console.print(field(f"  {line}"), soft_wrap=True)
+        say(console, *(f"  {line}" for line in found.machine))
     else:
         console.print("this machine and its packages are those of the record: look for a changed file or setting")
-    console.print(field(f"all of it  {reproduction.layout.state / 'comparison.json'}"), soft_wrap=True)
+    say(console, f"all of it  {reproduction.layout.state / 'comparison.json'}")
 
 
 def _stages(found: Comparison) -> Table:

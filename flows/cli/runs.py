@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import httpx
 import typer
@@ -24,11 +25,11 @@ from components.progress import reporting
 from components.stages import wanted
 from components.working import working
 from flows.budget.display import line
-from flows.budget.estimate import begin
-from flows.cli.base import DEMO, AsJson, Config, Debug, Overrides, app, console
+from flows.budget.estimate import Estimate, begin
+from flows.cli.base import DEMO, EXIT_INTERRUPTED, AsJson, Config, Debug, DryRun, Overrides, app, console
 from flows.display import plan, summary
 from flows.display.console import Display
-from flows.display.output import print_json
+from flows.display.output import print_json, say
 from flows.governance.registry import decision_on, project_store
 from flows.host.git import project_root
 from flows.prefect_runtime.environment import loading, prefect_environment, start_server
@@ -40,19 +41,19 @@ from flows.run.parameters import recipe_file
 from flows.run.resumption import refuse_with_resume, reopen
 from flows.run.workspace import Workspace, locate
 
-EXIT_INTERRUPTED, EXIT_TERMINATED = 130, 143
+EXIT_TERMINATED = 143
+TRAINED_ELSEWHERE = ("sft.steps=0", "triage.override=trained elsewhere", "health.rules_file=logs")
+"""Settings of a run that adopts a checkpoint."""
 
 
 @app.command()
 def run(
     config: Config = DEMO,
-    recipe: Annotated[str, typer.Option("--recipe", help="The method, in place of the configuration's.")] = "",
+    recipe: Annotated[str, typer.Option(help="The method, in place of the configuration's.")] = "",
     overrides: Overrides = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and stop.")] = False,
+    dry_run: DryRun = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over and execute every stage.")] = False,
-    resume: Annotated[
-        str | None, typer.Option("--resume", metavar="RUN-ID", help="Go on with a run, as it was begun.")
-    ] = None,
+    resume: Annotated[str | None, typer.Option(metavar="RUN-ID", help="Go on with a run, as it was begun.")] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -84,20 +85,18 @@ def run(
         with loading():
             from flows.post_training import post_training  # imports Prefect, which reads its environment only once
 
-    note = ""
-    show_header(workspace)
-    console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
+    show_header(workspace, found)
     with handle_signals(), Display(workspace, console, wanted(workspace.settings)):
         start_server()
         commit, name = ("", workspace.run_id) if resume is not None else (workspace.snapshot.commit, "")
+        note = []
         try:
             outcome = post_training(
                 str(config), recipe, overrides=overrides or (), commit=commit, fresh=fresh, resume=name
             )
         except httpx.HTTPError as lost:
-            outcome, note = outcome_on_disk(workspace, lost), NOTE
-    if note:
-        console.print(note, highlight=False, soft_wrap=True)
+            outcome, note = outcome_on_disk(workspace, lost), [NOTE]
+    say(console, *note)
     print_outcome(workspace, outcome.candidate, outcome.reason, as_json)
 
 
@@ -112,16 +111,16 @@ def complete(workspace: Workspace, record: RunRecord) -> bool:
             changed = changed_outputs(workspace.root)
         if changed:
             more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-            text = f"{workspace.run_id}: not as its stages left them: {', '.join(changed[:3])}{more}; they run again"
-            console.print(text, highlight=False, markup=False, soft_wrap=True)
+            outputs = f"{', '.join(changed[:3])}{more}"
+            say(console, f"{workspace.run_id}: not as its stages left them: {outputs}; they run again")
             return False
         if record.outcome.candidate:
             note_starter(workspace, None, deployed=False)
             with reporting("evenkeel"):
-                propose_run(workspace, lambda problem: console.print(problem, markup=False, soft_wrap=True))
+                propose_run(workspace, lambda problem: console.print(problem, soft_wrap=True))
         store_run(workspace, lambda: record)
     repeated = "proposed and recorded again" if record.outcome.candidate else "recorded again"
-    console.print(f"{workspace.run_id} came to its end on {record.ended}: {repeated}", highlight=False)
+    console.print(f"{workspace.run_id} came to its end on {record.ended}: {repeated}")
     return True
 
 
@@ -172,6 +171,34 @@ def audit_verifier(
         raise typer.Exit(EXIT_NO_CANDIDATE)
 
 
+@app.command()
+def adopt(
+    checkpoint: Annotated[Path, typer.Argument(help="A Hugging Face folder with safetensors, or an adapter of peft.")],
+    log: Annotated[Path, typer.Option(help="What the trainer logged: any log that `evenkeel audit` reads.")],
+    base: Annotated[
+        Path | None, typer.Option(help="The checkpoint that training began with; else policy.model.")
+    ] = None,
+    names: Annotated[Path | None, typer.Option(help="As for `evenkeel audit`.")] = None,
+    config: Config = DEMO,
+    overrides: Overrides = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Judge and propose a checkpoint that another trainer made. Nothing is trained: data, verifier, evaluation, probe
+    sets, gate, report and approval are those of a run. What its log cannot show is left to the person who approves.
+    """
+    adopted: dict[str, Any] = {"checkpoint": {"path": str(checkpoint)}, "log": {"path": str(log)}}
+    if names is not None:
+        from components.health.readers.names import load_names
+
+        adopted["names"] = load_names(names).model_dump(mode="json")
+    settings = [f"train.adopted={json.dumps(adopted)}", *TRAINED_ELSEWHERE]
+    if base is not None:
+        settings.append(f"policy.model={json.dumps({'kind': 'checkpoint', 'path': str(base)})}")
+    run(config, overrides=[*settings, *(overrides or ())], dry_run=dry_run, as_json=as_json, debug=debug)
+
+
 def prepare(workspace: Workspace, *, fresh: bool, debug: bool) -> None:
     """Make the workspace and Prefect's environment: what can be refused is refused before Prefect is started."""
     if debug:
@@ -182,12 +209,14 @@ def prepare(workspace: Workspace, *, fresh: bool, debug: bool) -> None:
     os.environ.update(prefect_environment(workspace.project, quiet=not debug))
 
 
-def show_header(workspace: Workspace) -> None:
-    """Which run this is, and of what code."""
+def show_header(workspace: Workspace, found: Estimate | None = None) -> None:
+    """Which run this is, of what code, and how long it will take."""
     taken = workspace.snapshot
     origin = "" if taken.clean else "  (a snapshot of the working tree)"
     where = workspace.root.relative_to(workspace.project)
     console.print(Text.assemble((workspace.run_id, "bold"), f"  commit {taken.commit[:12]}{origin}  {where}"))
+    if found is not None:
+        say(console, *line(workspace, found).splitlines())
 
 
 @contextmanager

@@ -92,6 +92,12 @@ def field(value: object, style: str = "") -> Text:
     return Text(printable(value), style)
 
 
+def say(console: Console, *lines: object, style: str = "") -> None:
+    """Print each as one line without control characters, however long it is."""
+    for line in lines:
+        console.print(field(line, style), soft_wrap=True)
+
+
 def plain_table(*columns: str, right: Collection[str] = (), no_wrap: Collection[str] = ()) -> Table:
     """A table without a frame; columns in ``right`` are aligned to the right, those in ``no_wrap`` never wrapped."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))

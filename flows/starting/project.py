@@ -1,12 +1,13 @@
-"""A project of one's own: a Git repository with configuration and without the code of this package."""
+"""A project of one's own: a Git repository with configuration, without the code of this package. What is installed."""
 
 from __future__ import annotations
 
+import platform
 import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from components.config.shipped import PROJECT_CONFIGS, SHIPPED
+from components.config.shipped import INSTALLED, PROJECT_CONFIGS, SHIPPED
 from components.directories import write_directory
 from components.errors import InputError
 from components.files import write_text
@@ -17,6 +18,7 @@ TEMPLATE = Path(__file__).parent / "template"
 COPIED = ("prefect.yaml", ".dvcignore", ".dvc/config", ".dvc/.gitignore")
 GOVERNANCE = ("promotion/policy.yaml", "health/default.yaml")
 """The policy and the rules that it names: of the project, so that no update of the package changes them."""
+PACKAGES = ("evenkeel", "torch", "transformers", "vllm", "prefect", "dvc")
 
 
 def start(target: Path) -> None:
@@ -64,8 +66,27 @@ def installed() -> str:
     Raises:
         InputError: it is not installed.
     """
-    try:
-        return version("evenkeel")
-    except PackageNotFoundError as error:
+    if (found := _version("evenkeel")) is None:
         how = "pip install the wheel, or a checkout with -e"
-        raise InputError("the package evenkeel is not installed", how=how) from error
+        raise InputError("the package evenkeel is not installed", how=how)
+    return found
+
+
+def versions() -> dict[str, str | None]:
+    """Name -> version, None for what is not installed; ``commit`` of a checkout, with ``+`` where files differ."""
+    found = {name: _version(name) for name in PACKAGES}
+    return {**found, "python": platform.python_version(), "commit": _commit(SHIPPED)}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _commit(folder: Path) -> str | None:
+    if folder == INSTALLED or not succeeds(folder, "rev-parse", "--verify", "--quiet", "HEAD"):
+        return None
+    edited = git(folder, "status", "--porcelain", "--untracked-files=no")
+    return git(folder, "rev-parse", "HEAD") + ("+" if edited else "")
