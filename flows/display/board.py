@@ -50,8 +50,8 @@ class Board:
         return next((view for view in self.stages.values() if view.state == "running"), None)
 
     def apply(self, event: Mapping[str, Any]) -> None:
-        """Apply one line: a change of state (`flows.run.stages`), progress of the running stage, a remark on it, or
-        what DVC is doing with it (`flows.run.stages`)."""
+        """Apply one line: a change of state, or what DVC is doing with a stage (`flows.run.stages`); progress of the
+        running stage, or a remark on it."""
         view = self.stages[event["stage"]]
         if "state" in event:
             view.state, view.seconds = event["state"], event["seconds"]

@@ -21,7 +21,7 @@ from rich.text import Text
 from components.printing import message, printable
 from components.working import clock, described
 from flows.display.board import ENDED, Board, StageView, Tail
-from flows.display.output import OutputLost, field
+from flows.display.output import OutputLost, say
 from flows.run.workspace import Workspace
 
 REFRESH = 0.2
@@ -85,9 +85,9 @@ class Display:
         if view := self._board.running:
             amount = f"{view.done}/{view.total}" if view.total else "started"
             parts = (f"{view.name:<10} {amount}", clock(view.elapsed), view.note, view.work)
-            self._console.print(field("  ".join(filter(None, parts))), soft_wrap=True)
+            say(self._console, "  ".join(filter(None, parts)))
         elif work := described():
-            self._console.print(field(work), soft_wrap=True)
+            say(self._console, work)
 
 
 def draw(board: Board) -> RenderableType:

@@ -20,9 +20,9 @@ from components.planning.fit import planned as processes_for
 from components.planning.parts import GIB, MOMENTS, Process
 from components.planning.passes import Load
 from components.planning.shapes import Shape, config_at, shape_of, tiny_config
-from components.printing import printable
 from components.processes.available import available
 from components.processes.memory import gpu_memory
+from flows.display.output import say
 
 ADAPTER = LoraSettings()
 """Of the comparison, where the configuration has none."""
@@ -52,12 +52,11 @@ class Planned:
 
 
 def planned(settings: Settings, model: Path | None, room: Room, prompt: int) -> Planned:
-    """The plan of these settings.
+    """The plan of these settings for prompts of ``prompt`` tokens.
 
     Args:
         model: a `config.json` in place of the model's own.
         room: available memory; this machine's memory and GPU if it names neither.
-        prompt: tokens of a prompt.
 
     Raises:
         InputError: there is no model of that kind, or the adapter does not fit it.
@@ -107,18 +106,16 @@ def compared(settings: Settings, shape_for: Callable[[Settings], Shape], room: R
 
 
 def show(console: Console, plan: Planned) -> None:
-    """Print it."""
-    explained = set[tuple[str, str]]()
-    console.print(facts(plan), highlight=False, markup=False, soft_wrap=True)
+    """Print it; each part is explained once."""
+    explained = set[str]()
+    say(console, *_facts(plan))
     for process in plan.processes:
-        console.print(process_table(process, plan.room))
-        for part in process.parts:
-            if part.size > 0 and (part.name, part.why) not in explained:
-                explained.add((part.name, part.why))
-                console.print(f"  {part.name}: {part.why}", highlight=False, markup=False, soft_wrap=True)
-    for line in verdict(plan):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
-    console.print(comparison(plan))
+        console.print(_table_of(process, plan.room))
+        about = dict.fromkeys(f"  {part.name}: {part.why}" for part in process.parts if part.size > 0)
+        say(console, *(line for line in about if line not in explained))
+        explained |= set(about)
+    say(console, *_verdict(plan))
+    console.print(_comparison(plan))
 
 
 def to_dict(plan: Planned) -> dict[str, Any]:
@@ -131,49 +128,43 @@ def to_dict(plan: Planned) -> dict[str, Any]:
         "processes": [_process(process) for process in plan.processes],
         "lacks": [lack._asdict() for lack in plan.lacks],
         "helps": [help._asdict() for help in plan.helps],
-        "others": [
-            {
-                "trained": other.trained,
-                "ranks": other.settings.learner.ranks.processes,
-                "fits": other.fits,
-                "processes": [_process(process) for process in other.processes],
-            }
-            for other in plan.others
-        ],
+        "others": [_other(other) for other in plan.others],
     }
+
+
+def _other(other: Other) -> dict[str, Any]:
+    processes = [_process(process) for process in other.processes]
+    ranks = other.settings.learner.ranks.processes
+    return {"trained": other.trained, "ranks": ranks, "fits": other.fits, "processes": processes}
 
 
 def _process(process: Process) -> dict[str, Any]:
-    sums = {
-        place: {moment: process.at(moment, on_gpu) for moment in MOMENTS}
-        for place, on_gpu in (("memory", False), ("gpu", True))
-    }
+    places = (("memory", False), ("gpu", True))
+    sums = {place: {moment: process.at(moment, on_gpu) for moment in MOMENTS} for place, on_gpu in places}
     parts = [asdict(part) for part in process.parts]
     return {"name": process.name, "count": process.count, "gpus": process.gpus, **sums, "parts": parts}
 
 
-def facts(plan: Planned) -> str:
+def _facts(plan: Planned) -> tuple[str, ...]:
     """Which model, and how much of it is trained."""
     shape, kinds = plan.shape, ", ".join(f"{kind} {count:,}" for kind, count in plan.shape.kinds.items())
     tied = " (and output layer)" if shape.tied else ""
     trained = f"{shape.trainable:,} trained" if shape.lora else "all of them trained"
     passes = f"{plan.load.tokens:,} tokens a pass, {plan.load.rows:,} completions sampled together"
     return (
-        f"{printable(shape.architecture)}: {shape.parameters:,} parameters, {trained}\n"
-        f"  {kinds.replace('embedding', f'embedding{tied}', 1)}\n"
-        f"  {passes}; prompts of {plan.load.prompt:,} tokens (--prompt-tokens), responses of {plan.load.new:,}"
+        f"{shape.architecture}: {shape.parameters:,} parameters, {trained}",
+        f"  {kinds.replace('embedding', f'embedding{tied}', 1)}",
+        f"  {passes}; prompts of {plan.load.prompt:,} tokens (--prompt-tokens), responses of {plan.load.new:,}",
     )
 
 
-def process_table(process: Process, room: Room) -> Table:
+def _table_of(process: Process, room: Room) -> Table:
     """Every part at the moments at which it is there, in GiB; then the sums, and what there is."""
     times = f", {process.count} of them" if process.count > 1 else ""
     moments = [moment for moment in MOMENTS if moment != "critic" or process.of("critic")]
     table = Table("part", *moments, box=SIMPLE, padding=(0, 1, 0, 0), title=f"{process.name}{times}, GiB")
-    for column in table.columns:
-        column.no_wrap = True
-    for column in table.columns[1:]:
-        column.justify = "right"
+    for place, column in enumerate(table.columns):
+        column.no_wrap, column.justify = True, "right" if place else "left"
     for on_gpu in (True, False):
         parts = [part for part in process.parts if part.on_gpu == on_gpu and part.size > 0]
         for part in parts:
@@ -186,7 +177,7 @@ def process_table(process: Process, room: Room) -> Table:
     return table
 
 
-def verdict(plan: Planned) -> list[str]:
+def _verdict(plan: Planned) -> list[str]:
     """Whether it fits, and what helps where it does not."""
     if not plan.lacks:
         return ["fits" if plan.room != Room() else "fits, as far as is known (--gpu-memory sets the memory of a GPU)"]
@@ -199,7 +190,7 @@ def verdict(plan: Planned) -> list[str]:
     return [*lines, f"no single setting is enough; --set {best.setting!r} needs {100 * best.share:.0f} % of it"]
 
 
-def comparison(plan: Planned) -> Table:
+def _comparison(plan: Planned) -> Table:
     """What is needed otherwise: the peaks of rank 0 and of the others."""
     on_gpu, kind = plan.room.gpu is not None, plan.settings.learner.kind.replace("torch", "fsdp2")
     places = [("GPU", True), ("memory", False)] if on_gpu else [("memory", False)]

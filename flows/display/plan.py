@@ -17,7 +17,7 @@ from components.errors import InputError
 from components.stages import wanted
 from flows.budget.display import line, table
 from flows.budget.estimate import Estimate, estimate, exceeded
-from flows.display.output import field
+from flows.display.output import field, say
 from flows.run.stages import environment
 from flows.run.workspace import Workspace
 
@@ -35,7 +35,7 @@ def show_plan(console: Console, workspace: Workspace, *, fresh: bool = False) ->
     console.print(facts, highlight=False)
     found, states = _planned(workspace, fresh)
     console.print(table(found, states))
-    console.print(line(workspace, found), highlight=False, markup=False, soft_wrap=True)
+    say(console, *line(workspace, found).splitlines())
     for key, value in differences(workspace.settings):
         console.print(field(f"  {key} = {json.dumps(value)}"))
 
@@ -74,14 +74,8 @@ def planned_states(workspace: Workspace, found: Estimate, *, fresh: bool = False
     executed = {stage: "cached" if stage in cached else "executed" for stage in stages}
     if fresh or not workspace.root.exists():
         return executed
-    done = subprocess.run(
-        [sys.executable, "-m", "dvc", "status", "--json"],
-        cwd=workspace.root,
-        env=environment(workspace),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command, env = [sys.executable, "-m", "dvc", "status", "--json"], environment(workspace)
+    done = subprocess.run(command, cwd=workspace.root, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         raise InputError(f"dvc status: {done.stderr.strip()}", where=workspace.root, how="`--fresh` creates it again")
     changed = json.loads(done.stdout)
@@ -92,9 +86,7 @@ def differences(settings: Settings) -> list[Leaf]:
     """Settings that are not the default of their section, in file order; rules are named by their file."""
     defaults = dict(leaves(Settings().model_dump(mode="json")))
     chosen = leaves(settings.model_dump(mode="json"))
-    return [
-        (key, value) for key, value in chosen if not key.startswith("health.rules.") and defaults.get(key, ...) != value
-    ]
+    return [(k, v) for k, v in chosen if not k.startswith("health.rules.") and defaults.get(k, ...) != v]
 
 
 def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[Leaf]:

@@ -16,7 +16,7 @@ from components.files import read_json, read_jsonl
 from components.layout import Layout
 from components.printing import message, printable
 from components.registry import PromotionRecord
-from flows.display.output import field, plain_table
+from flows.display.output import field, plain_table, say
 from flows.governance.commands import approval_of_run
 from flows.recording import RecordingResult
 from flows.run.workspace import Workspace
@@ -32,9 +32,11 @@ def show_figures(console: Console, layout: Layout) -> None:
         evaluation = read_json(layout.evaluation)
         for side, title in (("sft", "held-out test prompts"), ("champion", "against the champion")):
             if side in evaluation:
-                console.print(_comparison(title, evaluation, side))
-        for line in evaluation.get("words", ()):
-            console.print(field(line), soft_wrap=True)
+                table = Table(title, HEADS[side], "trained", "gain")
+                for row in compared(evaluation, side):
+                    table.add_row(*row)
+                console.print(table)
+        say(console, *evaluation.get("words", ()))
     if layout.train_metrics.exists():
         console.print(_health_line(layout))
     if layout.gate.exists():
@@ -58,8 +60,8 @@ def show_audit(console: Console, layout: Layout) -> None:
     facts.add_row("page", field(layout.audit_page))
     console.print(facts, highlight=False, soft_wrap=True)
     console.print(Text(f"verdict {audit['verdict']}", RESULT_STYLES[audit["verdict"]]))
-    for line in (*audit["reasons"], *(f"noted: {remark}" for remark in audit["remarks"])):
-        console.print(field(f"  - {line}"), soft_wrap=True)
+    say(console, *(f"  - {reason}" for reason in audit["reasons"]))
+    say(console, *(f"  - noted: {remark}" for remark in audit["remarks"]))
 
 
 def show_candidate(console: Console, workspace: Workspace, digest: str, decided: PromotionRecord | None) -> None:
@@ -69,8 +71,7 @@ def show_candidate(console: Console, workspace: Workspace, digest: str, decided:
     lines = [f"report     {report}", f"candidate  sha256:{digest}", f"state      {state}"]
     if decided is None:
         lines.append(f"approve    {_here(approval_of_run(workspace.project, workspace.run_id, digest))}")
-    for line in lines:
-        console.print(field(line), soft_wrap=True)
+    say(console, *lines)
 
 
 def _here(command: str) -> str:
@@ -85,21 +86,19 @@ def show_recording(console: Console, kept: RecordingResult | None) -> None:
     """The run's branch, what was pushed where, and what went wrong with that."""
     if kept is None:
         text = "problem    the run is not recorded, its disk may be full; `evenkeel run --resume` makes up for it"
-        console.print(Text(text, "yellow"), soft_wrap=True)
+        say(console, text, style="yellow")
         return
     lines = [f"recorded   branch {kept.branch}, commit {kept.commit[:12]}"] if kept.commit else []
     lines += [f"pushed     outputs to the DVC remote {kept.dvc_remote}"] if kept.dvc_remote else []
     lines += [f"pushed     the branch to {kept.git_remote}"] if kept.git_remote else []
-    for line in [*lines, *(f"note       {note}" for note in kept.notes)]:
-        console.print(field(line), soft_wrap=True)
-    for problem in kept.problems:
-        console.print(field(f"problem    {problem}", "yellow"), soft_wrap=True)
+    say(console, *lines, *(f"note       {note}" for note in kept.notes))
+    say(console, *(f"problem    {problem}" for problem in kept.problems), style="yellow")
 
 
 def show_refusal(console: Console, reason: str, report: Path) -> None:
     """Why there is no candidate."""
     if report.exists():
-        console.print(field(f"report     {report}"), soft_wrap=True)
+        say(console, f"report     {report}")
     console.print(Text("no candidate", "bold yellow"))
     console.print(Text(message(reason)), soft_wrap=True)
 
@@ -116,13 +115,6 @@ def _audit_table(audit: dict[str, Any]) -> Table:
                 wrong, interval = kind["judged_wrongly"], f"{100 * kind['low']:.1f}-{100 * kind['high']:.1f}"
                 cells = [kind["probes"], wrong, interval, kind["unscorable"], *([kind["disagree"]] if second else [])]
                 table.add_row(f"  {kind['kind']}", *map(str, cells), style="yellow" if wrong else None)
-    return table
-
-
-def _comparison(title: str, evaluation: dict[str, Any], side: str) -> Table:
-    table = Table(title, HEADS[side], "trained", "gain")
-    for row in compared(evaluation, side):
-        table.add_row(*row)
     return table
 
 
@@ -152,15 +144,11 @@ def compared(evaluation: Mapping[str, Any], side: str) -> list[tuple[str, str, s
     """A row a measure: its name, that of ``side``, that of the trained policy, and the gain with its interval."""
     over = "" if side == "sft" else f"_over_{side}"
     measures = (("pass@1", "pass_at_1", "gain"), ("greedy", "greedy", "greedy_gain"))
-    return [
-        (
-            label,
-            _share(evaluation[side][key]),
-            _share(evaluation["trained"][key]),
-            _interval(evaluation[f"{gain}{over}"]),
-        )
-        for label, key, gain in measures
-    ]
+    rows = []
+    for label, key, gain in measures:
+        before, after = (_share(evaluation[policy][key]) for policy in (side, "trained"))
+        rows.append((label, before, after, _interval(evaluation[f"{gain}{over}"])))
+    return rows
 
 
 def _share(value: float | None) -> str:

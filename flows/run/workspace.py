@@ -30,7 +30,7 @@ from flows.host.branches import head_of
 from flows.host.dvc import configure, describe, repair_rwlock
 from flows.host.dvc_process import one_process
 from flows.host.git import Snapshot, check_git_remote, check_out, code_at, git, snapshot
-from flows.host.locks import Lock, lock_file
+from flows.host.locks import lock_file
 from flows.host.processes import take_over
 from flows.run.inputs import Input, place_inputs, resolve_inputs
 
@@ -67,15 +67,11 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Workspace:
-    """One run's folder. Finding it writes nothing; `ensure` makes it."""
+class RunFolder:
+    """Where the files of a run are."""
 
     project: Path
     run_id: str
-    settings: Settings
-    snapshot: Snapshot
-    inputs: tuple[Input, ...] = ()
-    request: RunRequest = UNKNOWN_REQUEST
 
     @property
     def root(self) -> Path:
@@ -90,14 +86,24 @@ class Workspace:
         """JSON lines of what happens, see `components.progress` and `flows.run.stages`."""
         return self.layout.state / "progress.jsonl"
 
+    def log(self, name: str) -> Path:
+        """Everything that DVC and a stage, or a process that it started, printed."""
+        return self.layout.logs / f"{name}.log"
+
+
+@dataclass(frozen=True)
+class Workspace(RunFolder):
+    """One run's folder, to run it there. Finding it writes nothing; `ensure` makes it."""
+
+    settings: Settings
+    snapshot: Snapshot
+    inputs: tuple[Input, ...] = ()
+    request: RunRequest = UNKNOWN_REQUEST
+
     @property
     def evaluations(self) -> Path:
         """Answers of checkpoints to test prompts, shared by the runs of the project: the same to the byte."""
         return Layout(self.project).evaluations
-
-    def log(self, stage: str) -> Path:
-        """Everything that DVC and the stage printed."""
-        return self.root / "logs" / f"{stage}.log"
 
     @property
     def params(self) -> str:
@@ -106,6 +112,10 @@ class Workspace:
 
     def _params(self, settings: Settings) -> str:
         return f"# The resolved settings of run {self.run_id}.\n{dump(settings)}"
+
+    @property
+    def _lock_file(self) -> Path:
+        return lock_of(self.project, self.run_id)
 
     @contextmanager
     def lock(self, wait: Callable[[str], None] | None = None) -> Iterator[None]:
@@ -117,36 +127,24 @@ class Workspace:
         Raises:
             InputError: another process holds it.
         """
-        with lock_file(self._lock_file) as lock:
-            self._take(lock, wait)
-            yield
-
-    @property
-    def _lock_file(self) -> Path:
-        return lock_of(self.project, self.run_id)
-
-    def _take(self, lock: Lock, wait: Callable[[str], None] | None) -> None:
         said = -REMIND_SECONDS
-        while not lock.take():
-            owner = lock.owner
-            if wait is None:
-                how = "wait for it, or stop it; a different setting or a different tree gets a run of its own"
-                raise InputError(f"this run is in progress in process {owner}", where=self.root, how=how)
-            if time.monotonic() - said >= REMIND_SECONDS:
-                said = time.monotonic()
-                wait(f"{self.run_id} waits for {describe(int(owner)) if owner.isdigit() else owner}, which runs it now")
-            time.sleep(POLL)
+        with lock_file(self._lock_file) as lock:
+            while not lock.take():
+                owner = lock.owner
+                if wait is None:
+                    how = "wait for it, or stop it; a different setting or a different tree gets a run of its own"
+                    raise InputError(f"this run is in progress in process {owner}", where=self.root, how=how)
+                if time.monotonic() - said >= REMIND_SECONDS:
+                    said = time.monotonic()
+                    who = describe(int(owner)) if owner.isdigit() else owner
+                    wait(f"{self.run_id} waits for {who}, which runs it now")
+                time.sleep(POLL)
+            yield
 
     @contextmanager
     def held(self, *, fresh: bool = False, wait: Callable[[str], None] | None = None) -> Iterator[None]:
-        """Hold the workspace, with nothing left running of a run that was killed, and the folder made or checked.
-
-        Args:
-            wait: as for `lock`.
-
-        Raises:
-            InputError: as `lock` and `ensure` do.
-        """
+        """Hold the workspace as `lock` does, with nothing left running of a run that was killed, and the folder made or
+        checked as by `ensure`."""
         with self.lock(wait):
             take_over(self.project)
             with one_process(self.root):  # it loads DVC meanwhile
@@ -179,10 +177,10 @@ class Workspace:
 
     def _check(self) -> None:
         linked = [f":!{PurePosixPath(one.path).parent}" for one in self.inputs if one.kept_by == "link"]
-        edited = git(self.root, "status", "--porcelain", *WRITTEN_BY_RUNS, *linked)
-        if not edited and read_text(self.root / "params.yaml") != self.params:
-            if self._written_by_this_run(self.root / "params.yaml"):
-                write_text(self.root / "params.yaml", self.params)
+        edited, params = git(self.root, "status", "--porcelain", *WRITTEN_BY_RUNS, *linked), self.layout.params
+        if not edited and read_text(params) != self.params:
+            if self._written_by_this_run(params):
+                write_text(params, self.params)
             else:
                 edited = "params.yaml"
         if edited:
@@ -204,11 +202,7 @@ def lock_of(project: Path, run_id: str) -> Path:
 
 
 def locate(
-    project: Path,
-    config: Path,
-    overrides: Sequence[str] = (),
-    commit: str | None = None,
-    recipe: Path | None = None,
+    project: Path, config: Path, overrides: Sequence[str] = (), commit: str | None = None, recipe: Path | None = None
 ) -> Workspace:
     """The workspace of a configuration on the present tree, or on ``commit``. Nothing is created but Git objects.
 
@@ -240,11 +234,11 @@ def check_suites(settings: Settings) -> None:
     Raises:
         InputError: a file is missing or empty, or a line cannot be read.
     """
-    files = [(name, suite) for name, suite in settings.evaluation.suites.items() if isinstance(suite, FileSuite)]
-    if files:
-        from components.evaluation.formats import read_problems  # loads the verifiers
-    for name, suite in files:
-        read_problems(suite.path, suite.format, name)
+    for name, suite in settings.evaluation.suites.items():
+        if isinstance(suite, FileSuite):
+            from components.evaluation.formats import read_problems  # loads the verifiers
+
+            read_problems(suite.path, suite.format, name)
 
 
 def name_of(settings: Settings, tree: str) -> str:

@@ -14,7 +14,7 @@ from components.config.promotion import load_policy
 from components.errors import EvenkeelError, InputError
 from components.registry import Candidate, Store, candidates, decided, read_history, standing_unjudged
 from components.words import plural
-from flows.display.output import field, plain_table
+from flows.display.output import field, plain_table, say
 from flows.governance.commands import SHORT, DecisionCommands, config_of
 from flows.governance.registry import RegistryContext
 from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
@@ -92,15 +92,14 @@ def _waiting(
     quorum = context.policy.settings.quorum("promote")
     needed = plural(quorum.approvals, "signed approval" if quorum.signed else "approval")
     ended = run.execution.ended if run and run.execution else None
+    doubtful = candidate.gate["result"] == "inconclusive"
     return Waiting(
         candidate=candidate.digest,
         run=run_id,
         since=asks.since.isoformat(timespec="seconds") if asks else ended or "",
         waits_for=f"{needed}{_given(context, candidate)}",
         suspended=f"{(server_url(context.project) or '').removesuffix('/api')}/runs/flow-run/{asks.id}" if asks else "",
-        decide=DecisionCommands.of(context).approve(
-            candidate.digest, doubtful=candidate.gate["result"] == "inconclusive"
-        ),
+        decide=DecisionCommands.of(context).approve(candidate.digest, doubtful=doubtful),
     )
 
 
@@ -119,9 +118,10 @@ def rows(found: Sequence[RunView], waiting: Sequence[Waiting]) -> list[dict[str,
     listed = [run.to_dict() for run in found]
     listed = [{**row, "waiting": by_digest.get(str(row["candidate"]))} for row in listed]
     here = {row["candidate"] for row in listed}
-    away = [one for digest, one in by_digest.items() if digest not in here]
-    absent = [{"run": one["run"], "state": "candidate", "candidate": one["candidate"], "waiting": one} for one in away]
-    return [*listed, *absent]
+    for digest, one in by_digest.items():
+        if digest not in here:
+            listed.append({"run": one["run"], "state": "candidate", "candidate": digest, "waiting": one})
+    return listed
 
 
 def show(console: Console, found: Found) -> None:
@@ -135,6 +135,5 @@ def show(console: Console, found: Found) -> None:
         console.print(table)
     for one in found.waiting:
         asks = f", or Resume at {one.suspended}" if one.suspended else ""
-        console.print(field(f"decide  {one.decide}{asks}"), soft_wrap=True)
-    for problem in found.problems:
-        console.print(field(problem, "yellow"), soft_wrap=True)
+        say(console, f"decide  {one.decide}{asks}")
+    say(console, *found.problems, style="yellow")

@@ -6,7 +6,8 @@ The keys are the same in every run, so that the UI has their history.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Thread
 
 from prefect import get_run_logger
@@ -32,17 +33,22 @@ def publish_estimate(workspace: Workspace, found: Estimate) -> None:
 
 
 def publish(workspace: Workspace, candidate: str | None, reason: str = "") -> None:
-    """Publish the results of the run that exist. Call it inside a flow run.
+    """Publish the results of the run that exist: with the digest of its candidate, or the reason why there is none.
+    Call it inside a flow run.
 
     An artifact that cannot be created is logged and does not affect the run's outcome.
-
-    Args:
-        candidate: the digest of the proposed checkpoint.
-        reason: why there is none.
     """
-    _try(VERDICT, lambda: _health(workspace))
-    _try(LEDGER, lambda: _ledger(workspace))
-    _try(REPORT, lambda: _report(workspace, candidate, reason))
+    run_id, verdict, ledger = workspace.run_id, workspace.layout.verdict, workspace.layout.ledger
+    with _failures_logged(VERDICT):
+        if verdict.exists():
+            create_markdown_artifact(read_text(verdict), key=VERDICT, description=f"Health of {run_id}")
+    with _failures_logged(LEDGER):
+        if ledger.exists():
+            rows = [dict(zip(HEADS, cells(row), strict=True)) for row in ledger_rows(read_ledger(ledger))]
+            create_table_artifact(rows, key=LEDGER, description=f"{len(rows)} responses in {run_id}")
+    with _failures_logged(REPORT):
+        text = markdown(workspace, candidate, reason)
+        create_markdown_artifact(text, key=REPORT, description=f"Report of {run_id}")
 
 
 def load_plots() -> None:
@@ -50,26 +56,9 @@ def load_plots() -> None:
     Thread(target=importlib.import_module, args=["components.report.pictures"], name="plots", daemon=True).start()
 
 
-def _try(key: str, show: Callable[[], None]) -> None:
+@contextmanager
+def _failures_logged(key: str) -> Iterator[None]:
     try:
-        show()
+        yield
     except Exception as error:  # of the server or of a file: neither changes what the run came to
         get_run_logger().warning("no artifact %s: %s: %s", key, type(error).__name__, error)
-
-
-def _health(workspace: Workspace) -> None:
-    path = workspace.layout.verdict
-    if path.exists():
-        create_markdown_artifact(read_text(path), key=VERDICT, description=f"Health of {workspace.run_id}")
-
-
-def _ledger(workspace: Workspace) -> None:
-    path = workspace.layout.ledger
-    if path.exists():
-        rows = [dict(zip(HEADS, cells(row), strict=True)) for row in ledger_rows(read_ledger(path))]
-        create_table_artifact(rows, key=LEDGER, description=f"{len(rows)} responses in {workspace.run_id}")
-
-
-def _report(workspace: Workspace, candidate: str | None, reason: str) -> None:
-    text = markdown(workspace, candidate, reason)
-    create_markdown_artifact(text, key=REPORT, description=f"Report of {workspace.run_id}")

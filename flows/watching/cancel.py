@@ -33,11 +33,7 @@ Report = Callable[[str], object]
 
 
 def cancel(run: RunView, grace: float, report: Report) -> None:
-    """Stop it.
-
-    Args:
-        grace: seconds that it has to end by itself before it is killed.
-        report: called with a line for every step.
+    """Stop it, and ``report`` every step. It has ``grace`` seconds to end by itself before it is killed.
 
     Raises:
         InputError: it does not run, or runs on another machine without a server in between.
@@ -49,7 +45,10 @@ def cancel(run: RunView, grace: float, report: Report) -> None:
             return
     if execution is None or not execution.alive:
         state = "no execution of it is recorded" if execution is None else f"it is {run.state}"
-        raise InputError(f"{run.run_id} does not run: {state}", where=run.root, how=_hint(run))
+        how = "`evenkeel status` shows what runs"
+        if run.state in ("stopped", "failed", "dead"):
+            how = f"to continue it: evenkeel run --resume {run.run_id}; to end what dead runs left: evenkeel janitor"
+        raise InputError(f"{run.run_id} does not run: {state}", where=run.root, how=how)
     _cancel_waiting(execution, report)
     requested = execution.deployed is not None and _request_cancellation(execution, report)
     if not execution.here:
@@ -58,17 +57,7 @@ def cancel(run: RunView, grace: float, report: Report) -> None:
             raise InputError(f"it runs on {execution.host}", where=run.root, how=how)
         report(f"it runs on {execution.host}: its worker there ends it")
         return
-    began = time.monotonic()
-    if not requested:
-        _send(execution, "terminate")
-        report(f"sent SIGTERM to process {execution.pid}")
-    elif not _wait_for_end(execution, min(grace, WORKER_START)):
-        _send(execution, "terminate")
-        report(f"no worker has ended it: sent SIGTERM to process {execution.pid}")
-    if not _wait_for_end(execution, grace - (time.monotonic() - began)):
-        report(f"it did not end within {grace:g} s: killing process {execution.pid}")
-        _send(execution, "kill")
-        _wait_for_end(execution, KILL_GRACE)
+    _end_process(execution, grace, requested, report)
     left = end(one for one in run.processes() if one.pid != execution.pid)
     if left:
         report(f"ended what it left: {', '.join(map(str, left))}")
@@ -78,16 +67,21 @@ def cancel(run: RunView, grace: float, report: Report) -> None:
     report(f"cancelled; to continue: evenkeel run --resume {run.run_id}")
 
 
+def _end_process(execution: Execution, grace: float, requested: bool, report: Report) -> None:
+    """SIGTERM, unless a worker that was ``requested`` to end it does; then SIGKILL."""
+    began = time.monotonic()
+    if not (requested and _wait_for_end(execution, min(grace, WORKER_START))):
+        _send(execution, "terminate")
+        report(f"{'no worker has ended it: ' if requested else ''}sent SIGTERM to process {execution.pid}")
+    if not _wait_for_end(execution, grace - (time.monotonic() - began)):
+        report(f"it did not end within {grace:g} s: killing process {execution.pid}")
+        _send(execution, "kill")
+        _wait_for_end(execution, KILL_GRACE)
+
+
 def _cancel_dead(run: RunView, dead: Execution, report: Report) -> Execution | None:
     """Cancel the flow run of a process that is gone; otherwise a worker, or `serve` at its next start, would continue
-    it.
-
-    Returns:
-        The execution to stop; none where there is nothing left of it.
-
-    Raises:
-        InputError: the server does not answer.
-    """
+    it. Returns the execution to stop; None where there is nothing left of it."""
     service = served(run.project)
     known = replace(dead, api=service.api_url) if service else dead  # a restarted server may have another port
     flow_run = str(known.deployed)
@@ -101,9 +95,8 @@ def _cancel_dead(run: RunView, dead: Execution, report: Report) -> Execution | N
                 server.set_state(flow_run, CANCELLED, force=True)
     except ServerUnavailable as error:
         what = f"{run.run_id} is dead, but `evenkeel serve` goes on with it at its next start"
-        raise InputError(
-            what, where=known.api, how=f"the Prefect server {error.predicate}; start it, and cancel again"
-        ) from error
+        how = f"the Prefect server {error.predicate}; start it, and cancel again"
+        raise InputError(what, where=known.api, how=how) from error
     if state != "SCHEDULED" and _request_cancellation(known, report):
         _ensure_cancelled(known, WORKER_START, report)
     begun = read(run.root)
@@ -127,22 +120,15 @@ def _cancel_waiting(execution: Execution, report: Report) -> None:
             for other in list(server.flow_runs({"flow_runs": wanted})):
                 if other["id"] in (execution.deployed, execution.flow_run):
                     continue
+                named = f"flow run {other['name']}"
                 if other["deployment_id"] is None:
-                    report(
-                        f"flow run {other['name']} was started by hand and takes the run over: stop it where it runs"
-                    )
+                    report(f"{named} was started by hand and takes the run over: stop it where it runs")
                     continue
                 scheduled = other["state_type"] == "SCHEDULED"
                 server.set_state(other["id"], CANCELLED if scheduled else CANCELLING, force=scheduled)
-                report(f"cancelled flow run {other['name']} too, which waited for the same run")
+                report(f"cancelled {named} too, which waited for the same run")
     except ServerUnavailable as error:
         report(f"whether other flow runs wait for this run is not known: the Prefect server {error.predicate}")
-
-
-def _hint(run: RunView) -> str:
-    if run.state in ("stopped", "failed", "dead"):
-        return f"to continue it: evenkeel run --resume {run.run_id}; to end what dead runs left: evenkeel janitor"
-    return "`evenkeel status` shows what runs"
 
 
 def _send(execution: Execution, how: str) -> None:
@@ -173,17 +159,14 @@ def _request_cancellation(execution: Execution, report: Report) -> bool:
         return False
     if answer != "ACCEPT":
         report(f"the Prefect server did not accept it ({answer.lower()})")
-    else:
-        report(f"requested cancellation of flow run {execution.deployed} from the Prefect server at {execution.api}")
-    return answer == "ACCEPT"
+        return False
+    report(f"requested cancellation of flow run {execution.deployed} from the Prefect server at {execution.api}")
+    return True
 
 
 def _ensure_cancelled(execution: Execution, patience: float, report: Report) -> None:
-    """Set the flow run to Cancelled on its server, unless its worker does: a killed run cannot.
-
-    Args:
-        patience: seconds to wait for the worker.
-    """
+    """Set the flow run to Cancelled on its server, unless its worker does within ``patience`` seconds: a killed run
+    cannot."""
     flow_run = execution.deployed or execution.flow_run
     if flow_run is None or execution.api is None:
         return

@@ -28,12 +28,8 @@ Answer = TypeVar("Answer")
 
 @dataclass
 class Artifact:
-    """One artifact that is changed in place: the UI keeps one version of it in a run, however often it changes.
-
-    Args:
-        key: its name, the same in every run.
-        kind: Prefect's type of artifact.
-    """
+    """One artifact that is changed in place: the UI keeps one version of it in a run, however often it changes. Its
+    name ``key`` is the same in every run; ``kind`` is Prefect's type."""
 
     key: str
     kind: str
@@ -79,14 +75,8 @@ class Channel:
             except httpx.HTTPStatusError as error:
                 if error.response.status_code != httpx.codes.NOT_FOUND:
                     raise  # NOT_FOUND: it was deleted in the UI
-        made = ArtifactCreate(
-            key=artifact.key,
-            type=artifact.kind,
-            description=description,
-            data=data,
-            flow_run_id=self._flow_run,
-            task_run_id=self._task_run,
-        )
+        runs = {"flow_run_id": self._flow_run, "task_run_id": self._task_run}
+        made = ArtifactCreate(key=artifact.key, type=artifact.kind, description=description, data=data, **runs)
         artifact.id = client.create_artifact(made).id
 
     def _try(self, request: Callable[[SyncPrefectClient], None]) -> bool:
@@ -96,16 +86,15 @@ class Channel:
                 self._client = self._open.enter_context(get_client(httpx_settings=settings, sync_client=True))
             request(self._client)
         except Exception as error:  # whatever it is, the run goes on
-            self._failed(error)
+            if not self._failures:
+                said = f"{type(error).__name__}: {error}".splitlines()[0]
+                get_run_logger().warning(
+                    "the run goes on, but cannot show its progress on the Prefect server: %s", said
+                )
+            self._silent_until = time.monotonic() + PAUSES[min(self._failures, len(PAUSES) - 1)]
+            self._failures += 1
             return False
         if self._failures:
             get_run_logger().info("the Prefect server answers again")
         self._failures = 0
         return True
-
-    def _failed(self, error: Exception) -> None:
-        if not self._failures:
-            said = f"{type(error).__name__}: {error}".splitlines()[0]
-            get_run_logger().warning("the run goes on, but cannot show its progress on the Prefect server: %s", said)
-        self._silent_until = time.monotonic() + PAUSES[min(self._failures, len(PAUSES) - 1)]
-        self._failures += 1

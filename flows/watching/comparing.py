@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from components.compare import Entry, StageTime, lettered
 from components.compare.costs import sampled, seconds
@@ -23,8 +22,8 @@ from components.words import number, percent, points
 from components.working import clock
 from flows.budget.spending import spent
 from flows.display.board import Tail
-from flows.display.output import field, plain_table
-from flows.recording import read_record
+from flows.display.output import field, plain_table, say
+from flows.recording import RunRecord, read_record
 from flows.watching.runs import RunView, find_run
 from flows.watching.status import STYLES
 
@@ -52,28 +51,24 @@ def _find(project: Path, name: str) -> RunView:
 def _entry(view: RunView) -> Entry:
     layout, run = view.layout, load_run(load(view.layout.params), view.layout)
     record, taken = read_record(view.root), spent(layout)
+    if run.records is None:
+        rows = Tail(layout.state / "train" / layout.records.name).read()  # of a training that has not ended
+        run = replace(run, records=[StepRecord(**row) for row in rows] or None)
     return Entry(
         name=view.run_id,
         state=view.state,
-        run=run if run.records is not None else replace(run, records=_so_far(layout)),
+        run=run,
         commit=record.commit if record else "",
         processor=record.machine.cpu if record else "",
-        stages=_stages(view),
+        stages=_stages(view, record),
         hours=taken.hours or None,
         gpu_hours=taken.gpu_hours,
         kept=[Layout(view.project).evaluations, layout.evaluations],
     )
 
 
-def _so_far(layout: Layout) -> list[StepRecord] | None:
-    """The steps of a training that has not ended."""
-    rows = Tail(layout.state / "train" / layout.records.name).read()
-    return [StepRecord(**row) for row in rows] or None
-
-
-def _stages(view: RunView) -> dict[str, StageTime]:
+def _stages(view: RunView, record: RunRecord | None) -> dict[str, StageTime]:
     """Of every stage that was begun; where the latest attempt found it done, what the attempt took that did it."""
-    record = read_record(view.root)
     done = {name: one for name, one in record.stages.items() if one.state == "done"} if record else {}
     found = {}
     for stage in view.stages:
@@ -91,21 +86,14 @@ def show(console: Console, found: Sequence[Entry]) -> None:
     figures = ("steps", "pass@1", "gain", "completions", "took")
     table = plain_table("run", "state", *figures, right=figures, no_wrap=("run", "state", *figures))
     for entry in found:
-        _row(table, entry)
+        state = field(entry.state, STYLES.get(entry.state, "dim"))
+        table.add_row(field(f"{entry.letter} {entry.name}"), state, *_figures(entry))
     console.print(table)
-    for pair in pairs(found)[: len(found) - 1]:
-        console.print(field(pair.sentence), soft_wrap=True)
+    say(console, *(pair.sentence for pair in pairs(found)[: len(found) - 1]))
 
 
-def _row(table: Table, entry: Entry) -> None:
+def _figures(entry: Entry) -> tuple[str, ...]:
     score, took = score_of(entry, TEST), seconds(entry)
     gain = gain_of(entry.run.measured, "sft", entry.run.settings.evaluation.small)
-    table.add_row(
-        field(f"{entry.letter} {entry.name}"),
-        field(entry.state, STYLES.get(entry.state, "dim")),
-        f"{entry.steps}",
-        percent(score.share if score else None),
-        points(gain.mean if gain else None),
-        number(sampled(entry).completions),
-        "" if took is None else clock(took),
-    )
+    accuracy, gained = percent(score.share if score else None), points(gain.mean if gain else None)
+    return str(entry.steps), accuracy, gained, number(sampled(entry).completions), "" if took is None else clock(took)

@@ -78,17 +78,15 @@ def read(root: Path) -> Execution | None:
     Raises:
         InputError: the file was not written by `executing`.
     """
-    path = _path(root)
+    path, how = _path(root), "remove it; the run itself does not need it"
     if not path.exists():
         return None
-    row = read_json(path, how="remove it; the run itself does not need it")
-    known = {field.name for field in fields(Execution)}
+    row = read_json(path, how=how)
     try:
         stored = row.pop(REQUEST)
         row["request"] = RunRequest(**{**stored, "overrides": tuple(stored["overrides"])})
-        return Execution(**{name: row[name] for name in known})
+        return Execution(**{field.name: row[field.name] for field in fields(Execution)})
     except (KeyError, TypeError) as error:
-        how = "remove it; the run itself does not need it"
         raise InputError(f"not a record of an execution: {error}", where=path, how=how) from error
 
 
@@ -126,12 +124,8 @@ class Running:
 
 @contextmanager
 def executing(workspace: Workspace, flow: str) -> Iterator[Running]:
-    """Say that this process runs the workspace, and at the end how it went. Hold the workspace around it.
-
-    Args:
-        flow: the flow's name, as in Prefect.
-    """
-    root = workspace.root
+    """Say that this process runs the workspace by the named flow, and at the end how it went. Hold the workspace around
+    it."""
     flow_run, deployed, api = _in_prefect()
     started = Execution(
         run_id=workspace.run_id,
@@ -146,10 +140,10 @@ def executing(workspace: Workspace, flow: str) -> Iterator[Running]:
         deployed=deployed,
         api=api,
     )
-    write(root, started)
+    write(workspace.root, started)
     with os_errors("remove", workspace.progress):
         workspace.progress.unlink(missing_ok=True)  # it holds the progress of one execution
-    running = Running(root, started)
+    running = Running(workspace.root, started)
     try:
         yield running
     except NoCandidate as refusal:

@@ -11,7 +11,6 @@ from components.errors import InputError
 from flows.display.board import Tail
 from flows.watching.execution import read
 from flows.watching.runs import RunView
-from flows.watching.status import log_of
 
 POLL = 0.3
 """Seconds between two looks."""
@@ -59,7 +58,7 @@ def choose(run: RunView, stage: str | None) -> str:
         if present in there or (present and run.running):
             return present
         if there:
-            return max(there, key=lambda name: log_of(run.layout, name).stat().st_mtime)
+            return max(there, key=lambda name: run.log(name).stat().st_mtime)
         how = "`-f` waits for it" if run.running else f"it does not run: evenkeel run --resume {run.run_id}"
         raise InputError("this run has printed nothing yet", where=run.layout.logs, how=how)
     if stage not in there:
@@ -70,7 +69,7 @@ def choose(run: RunView, stage: str | None) -> str:
 
 def show(run: RunView, stage: str | None, lines: int | None, write: Callable[[bytes], object]) -> None:
     """Write a log as it is, or its last ``lines``."""
-    path = log_of(run.layout, choose(run, stage))
+    path = run.log(choose(run, stage))
     Follower(path, tail(path, lines)).copy(write)
 
 
@@ -96,19 +95,16 @@ def follow(
     switched: Callable[[str], object],
 ) -> None:
     """Write a log as it grows until the run ends; without a ``stage`` continue with every next stage. A log that a
-    running run has yet to begin is waited for.
-
-    Args:
-        switched: called with the name of every log before its first bytes.
+    running run has yet to begin is waited for. ``switched`` is called with the name of a log before its first bytes.
     """
     sizes = {path.stem: path.stat().st_size for path in run.layout.logs.glob("*.log")}  # of earlier executions
-    progress = Tail(run.root / ".state" / "progress.jsonl")
+    progress = Tail(run.progress)
     progress.read()
     present = _first(run, stage)
     log = None
     if present is not None:
         switched(present)
-        log = Follower(log_of(run.layout, present), tail(log_of(run.layout, present), lines))
+        log = Follower(run.log(present), tail(run.log(present), lines))
     while True:
         over = not running(run.root)
         begun = [event["stage"] for event in progress.read() if event.get("state") == "running"]
@@ -118,7 +114,7 @@ def follow(
             if name != present:
                 present = name
                 switched(name)
-                log = Follower(log_of(run.layout, name), sizes.get(name, 0))
+                log = Follower(run.log(name), sizes.get(name, 0))
                 log.copy(write)
         if over:
             return

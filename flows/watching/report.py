@@ -25,13 +25,12 @@ PLOTS = ("accuracy", "entropy", "zero_variance", "kl", "grad_norm")
 
 def markdown(workspace: Workspace, candidate: str | None, reason: str = "") -> str:
     """The text; parts of which the run left nothing are left out."""
-    layout = workspace.layout
+    pages = " | ".join(f"[{title}]({url})" for title, url in links(workspace).items())
     parts = [
         *_answer(workspace, candidate, reason),
-        *_health(layout),
-        *_links(workspace),
-        *_evaluation(layout),
-        *_gate(layout),
+        *_health(workspace.layout),
+        *filter(None, [pages]),
+        *_figures(workspace.layout),
         *_plots(workspace),
     ]
     return "\n\n".join(parts) + "\n"
@@ -54,28 +53,18 @@ def _health(layout: Layout) -> Iterator[str]:
         yield next(bold, "")
 
 
-def _links(workspace: Workspace) -> Iterator[str]:
-    found = links(workspace)
-    if found:
-        yield " | ".join(f"[{title}]({url})" for title, url in found.items())
-
-
 def links(workspace: Workspace) -> dict[str, str]:
     """Title -> address of every page that the run has written."""
     return addresses(workspace.layout, f"runs/{workspace.run_id}")
 
 
-def _evaluation(layout: Layout) -> Iterator[str]:
-    """Before and after RL on held-out prompts, and compared with the champion where there is one."""
-    if not layout.evaluation.exists():
-        return
-    found = read_json(layout.evaluation)
-    yield "## Held-out test prompts"
-    for side in filter(found.__contains__, HEADS):
-        yield markdown_table(("", HEADS[side], "trained", "gain"), compared(found, side))
-
-
-def _gate(layout: Layout) -> Iterator[str]:
+def _figures(layout: Layout) -> Iterator[str]:
+    """Before and after RL on held-out prompts, compared with the champion where there is one; and the gate's checks."""
+    if layout.evaluation.exists():
+        found = read_json(layout.evaluation)
+        yield "## Held-out test prompts"
+        for side in filter(found.__contains__, HEADS):
+            yield markdown_table(("", HEADS[side], "trained", "gain"), compared(found, side))
     if layout.gate.exists():
         checks: Sequence[Mapping[str, Any]] = read_json(layout.gate)["checks"]
         yield "## Gate"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,32 +13,21 @@ import psutil
 from components.config import Settings, load
 from components.errors import EvenkeelError, InputError
 from components.files import read_text
-from components.layout import Layout
 from components.processes.living import lives
 from components.stages import STAGES, wanted
 from flows.display.board import Board, StageView, Tail
 from flows.governance.registry import decision_on, project_store
 from flows.host.processes import OWNER_VARIABLE, mark_of, marked
 from flows.promoting.registries import name_of
+from flows.run.workspace import RunFolder
 from flows.watching.execution import Execution, read
 
 DECIDED = {"promoted": "approved", "rolled back": "approved", "rejected": "rejected"}
 
 
 @dataclass(frozen=True)
-class RunView:
+class RunView(RunFolder):
     """One run. Everything is read on first use: settings take a tenth of a second."""
-
-    project: Path
-    run_id: str
-
-    @property
-    def root(self) -> Path:
-        return self.project / "runs" / self.run_id
-
-    @property
-    def layout(self) -> Layout:
-        return Layout(self.root)
 
     @cached_property
     def execution(self) -> Execution | None:
@@ -53,7 +41,7 @@ class RunView:
     def settings(self) -> Settings | None:
         """Its settings; None where they are of another version."""
         try:
-            return load(self.root / "params.yaml")
+            return load(self.layout.params)
         except EvenkeelError:
             return None
 
@@ -68,7 +56,7 @@ class RunView:
     def board(self) -> Board:
         """Every stage there is, in order, as the latest execution left it."""
         board = Board.of(STAGES)
-        for event in Tail(self.root / ".state" / "progress.jsonl").read():
+        for event in Tail(self.progress).read():
             board.stages.setdefault(event["stage"], StageView(event["stage"]))
             board.apply(event)
         return board
@@ -76,7 +64,7 @@ class RunView:
     @cached_property
     def stages(self) -> list[StageView]:
         """The stages that the run consists of, in order."""
-        names = wanted(self.settings) if self.settings else list(STAGES)
+        names = wanted(self.settings) if self.settings else STAGES
         return [view for view in self.board.stages.values() if view.name in names or view.state != "waiting"]
 
     @cached_property
@@ -139,14 +127,11 @@ class RunView:
             end = datetime.fromisoformat(self.execution.ended)
         elif self.execution.alive:
             end = datetime.now(UTC)
-        else:
-            end = datetime.fromtimestamp(self._last_activity(), UTC)
+        else:  # its flow or a stage last wrote then
+            files = (self.progress, self.layout.state / "execution.json")
+            last = max((path.stat().st_mtime for path in files if path.exists()), default=0.0)
+            end = datetime.fromtimestamp(last, UTC)
         return max(0.0, (end - self.began).total_seconds())
-
-    def _last_activity(self) -> float:
-        """When the workspace was last written to by its flow or a stage, in seconds since the epoch."""
-        files = (self.root / ".state" / name for name in ("progress.jsonl", "execution.json"))
-        return max((path.stat().st_mtime for path in files if path.exists()), default=0.0)
 
     def processes(self) -> list[psutil.Process]:
         """Its processes on this machine: the flow's process first, then its descendants."""
@@ -200,10 +185,7 @@ def find_run(project: Path, name: str) -> RunView:
     if len(matching) == 1:
         return matching[0]
     what = f"{len(matching)} runs begin with {name!r}" if matching else f"no run {name!r}"
-    raise InputError(what, where=project / "runs", how=f"name one of: {_names(matching or runs)}")
-
-
-def _names(runs: list[RunView]) -> str:
-    shown: Iterator[str] = (run.run_id for run in runs[:10])
-    more = f", and {len(runs) - 10} more" if len(runs) > 10 else ""
-    return (", ".join(shown) + more) or "there is none yet; `evenkeel run` makes one"
+    listed = matching or runs
+    names = ", ".join(run.run_id for run in listed[:10]) + (f", and {len(listed) - 10} more" if listed[10:] else "")
+    how = f"name one of: {names or 'there is none yet; `evenkeel run` makes one'}"
+    raise InputError(what, where=project / "runs", how=how)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -13,12 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from components.errors import InputError
-from components.layout import Layout
 from components.printing import message
 from components.working import clock
 from flows.display.board import StageView
 from flows.display.console import STYLES as STAGE_STYLES
-from flows.display.output import field, plain_table
+from flows.display.output import field, plain_table, say
 from flows.display.plan import differences
 from flows.governance.commands import approval_of_run
 from flows.watching.runs import RunView
@@ -75,13 +73,10 @@ def local(run: RunView) -> str:
 
 def to_dict(run: RunView) -> dict[str, Any]:
     """One run with its stages, settings and processes, as JSON values."""
-    stages = [
-        {"stage": one.name, "state": one.state, "seconds": one.seconds, "done": one.done, "total": one.total}
-        for one in run.stages
-    ]
+    figures = ("state", "seconds", "done", "total")
     return {
         **run.to_dict(),
-        "stages": stages,
+        "stages": [{"stage": one.name, **{name: getattr(one, name) for name in figures}} for one in run.stages],
         "settings": dict(differences(run.settings)) if run.settings else None,
         "processes": [one.pid for one in run.processes()],
         "logs": {path.stem: str(path) for path in sorted(run.layout.logs.glob("*.log"))},
@@ -95,10 +90,9 @@ def show_run(console: Console, run: RunView) -> None:
         console.print(f"{label:<10}", text, highlight=False, soft_wrap=True)
     console.print(_stages(run))
     if run.settings is not None:
-        for key, value in differences(run.settings):
-            console.print(field(f"  {key} = {json.dumps(value)}"), soft_wrap=True)
+        say(console, *(f"  {key} = {json.dumps(value)}" for key, value in differences(run.settings)))
     _processes(console, run.processes())
-    console.print(field(f"next: {advice(run)}", "bold"), soft_wrap=True)
+    say(console, f"next: {advice(run)}", style="bold")
 
 
 def _facts(run: RunView) -> list[tuple[str, Text]]:
@@ -132,7 +126,7 @@ def _stages(run: RunView) -> Table:
     for view in run.stages:
         running = view.state == "running" and run.running
         state = "interrupted" if view.state == "running" and not run.running else view.state
-        log = log_of(run.layout, view.name)
+        log = run.log(view.name)
         amount = f"{view.done}/{view.total}" if view.total else ""
         table.add_row(
             field(view.name),
@@ -142,11 +136,6 @@ def _stages(run: RunView) -> Table:
             field(log.relative_to(run.root) if log.exists() else ""),
         )
     return table
-
-
-def log_of(layout: Layout, name: str) -> Path:
-    """What a stage, or a process that it started, has printed."""
-    return layout.logs / f"{name}.log"
 
 
 def _processes(console: Console, processes: Sequence[psutil.Process]) -> None:
@@ -172,7 +161,10 @@ def advice(run: RunView) -> str:
         case "running":
             return f"watch it: evenkeel logs -f {run.run_id}; stop it: evenkeel cancel {run.run_id}"
         case "candidate" if execution is not None and execution.candidate:
-            return _approval(run, execution.candidate)
+            try:
+                return f"read the report, then: {approval_of_run(run.project, run.run_id, execution.candidate)}"
+            except InputError as error:  # of the policy or the gate's result: the rest can be shown
+                return f"read the report; the command that approves it is not known: {error.what}"
         case "stopped" | "dead" | "unknown":
             return f"go on where it stopped: {again}"
         case "failed":
@@ -181,10 +173,3 @@ def advice(run: RunView) -> str:
         case "refused":
             return "read the report and the reason; other settings make another run"
     return "nothing: it is over"
-
-
-def _approval(run: RunView, digest: str) -> str:
-    try:
-        return f"read the report, then: {approval_of_run(run.project, run.run_id, digest)}"
-    except InputError as error:  # of the policy or the gate's result: the rest can be shown
-        return f"read the report; the command that approves it is not known: {error.what}"

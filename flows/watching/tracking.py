@@ -1,6 +1,4 @@
-"""A run in its trackers: a process that follows it, see `components.sinks`. The run does not wait for it, but for a
-moment at the end.
-"""
+"""A run in its trackers: a process follows it (`components.sinks`). The run waits for it a moment at its end."""
 
 from __future__ import annotations
 
@@ -33,24 +31,21 @@ def tracked(settings: Settings, root: Path) -> Iterator[None]:
     if not names:
         yield
         return
+    say = get_run_logger().warning
     process = start(root, SECONDS)
-    listening = _listen(process, get_run_logger().warning)
-    waits = False
+    listening = _listen(process, say)
+    waits = 0.0
     try:
         yield
-        waits = True
+        waits = SECONDS
     finally:
-        end(process, SECONDS if waits else 0.0, root.name, get_run_logger().warning)
-        listening.join(1.0)
+        end(process, listening, waits, root.name, say)
 
 
 def track(root: Path, say: Say, seconds: float) -> bool:
     """Send what is missing of a run that is over; returns whether everything was sent in time."""
     process = start(root, seconds)
-    listening = _listen(process, say)
-    done = end(process, seconds, root.name, say)
-    listening.join(1.0)
-    return done
+    return end(process, _listen(process, say), seconds, root.name, say)
 
 
 def start(root: Path, seconds: float) -> subprocess.Popen[str]:
@@ -71,19 +66,20 @@ def start(root: Path, seconds: float) -> subprocess.Popen[str]:
         )
 
 
-def end(process: subprocess.Popen[str], seconds: float, run: str, say: Say) -> bool:
+def end(process: subprocess.Popen[str], listening: threading.Thread, seconds: float, run: str, say: Say) -> bool:
     """Let it send the rest for so long; returns whether it did. Without time it goes on for a moment by itself."""
     assert process.stdin is not None
     process.stdin.close()
-    if not seconds:
-        return False
-    try:
-        code = process.wait(seconds + GRACE)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        code = process.wait()
+    code: int | None = None
+    if seconds:
+        try:
+            code = process.wait(seconds + GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
     if code:
         say(f"not everything was shown in the trackers; `evenkeel track {run}` sends the rest (logs/sinks.log)")
+    listening.join(1.0)
     return code == 0
 
 

@@ -46,15 +46,12 @@ def watched(workspace: Workspace, stage: str) -> Iterator[None]:
     flow_run = flow.flow_run.id if flow and flow.flow_run else None
     watcher = Watcher(workspace, stage, flow_run, task.task_run.id if task else None)
     watcher.start()
-    waited = False
     try:
         yield
-        waited = True
-    except Exception:
-        waited = True
+    except BaseException as error:
+        watcher.end(shown=isinstance(error, Exception))  # a stopped run does not wait for its last update
         raise
-    finally:
-        watcher.end(shown=waited)  # a stopped run does not wait for its last update
+    watcher.end(shown=True)
 
 
 def pace(elapsed: float) -> float:
@@ -105,16 +102,11 @@ class Watcher:
                 self._board.apply(event)
         view = self._board.stages[self._stage]
         note = ", ".join(view.note.split("  "))  # Markdown would run its parts together
-        self._channel.show(self._progress, self._line(view, note), self._share(view))
+        share = 1.0 if view.state == "done" else view.done / view.total if view.total else 0.0
+        self._channel.show(self._progress, self._line(view, note), round(100 * share, 1))
         if self._signals is not None and view.total and self._signals.update():
             standing = f"**{plain(note) or 'training'}**\n\nThe latest steps {self._what}, the newest first."
             self._channel.show(self._table, standing, json.dumps(self._signals.rows(), ensure_ascii=False))
-
-    def _share(self, view: StageView) -> float:
-        """Per cent, as Prefect draws it."""
-        if view.state == "done":
-            return 100.0
-        return round(100 * view.done / view.total, 1) if view.total else 0.0
 
     def _line(self, view: StageView, note: str) -> str:
         elapsed = clock(time.monotonic() - self._began)

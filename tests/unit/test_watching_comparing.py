@@ -23,7 +23,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Runs that ended, that were stopped by a rule, and that train."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dvc.yaml").write_text("stages: {}\n")
-    monkeypatch.setattr("flows.cli.comparing.project_root", lambda _: tmp_path)
+    monkeypatch.setattr("flows.cli.watching.project_root", lambda _: tmp_path)
     fixture.healthy(Layout(ran(tmp_path, "demo-good").root).root)
     fixture.stopped(ran(tmp_path, "demo-stop", state="refused", candidate=None).root)
     live = ran(tmp_path, "demo-live", **LIVE)
