@@ -24,20 +24,12 @@ STAGE = "train"
 
 
 def on_a_cluster(settings: Settings) -> Settings:
-    """The settings with ``launch.kind`` kubernetes.
-
-    Raises:
-        InputError: the configuration has no section for the cluster.
-    """
+    """The settings with ``launch.kind`` kubernetes. A configuration without a section for it is an `InputError`."""
     if settings.launch.kubernetes is None:
-        raise InputError(
-            "the configuration has no section for a cluster",
-            where="launch.kubernetes",
-            how="use --config configs/kubernetes.yaml, or a file that extends it",
-        )
-    return Settings.model_validate(
-        {**settings.model_dump(), "launch": {**settings.launch.model_dump(), "kind": "kubernetes"}}
-    )
+        how = "use --config configs/kubernetes.yaml, or a file that extends it"
+        raise InputError("the configuration has no section for a cluster", where="launch.kubernetes", how=how)
+    launch = {**settings.launch.model_dump(), "kind": "kubernetes"}
+    return Settings.model_validate({**settings.model_dump(), "launch": launch})
 
 
 def planned(workspace: Workspace, note: Callable[[str], None]) -> RunPlan:

@@ -56,21 +56,14 @@ def all_runs(cluster: Cluster) -> list[ClusterRun]:
 
 
 def find(cluster: Cluster, run: str, stage: str = "train") -> Observed:
-    """A run by its id, or by the name of its JobSet.
-
-    Raises:
-        InputError: there is none.
-    """
+    """A run by its id, or by the name of its JobSet. Where there is none it is an `InputError`."""
     for name in dict.fromkeys((jobset_name(run, stage), run)):
         observed = gather(cluster, name)
         if observed.jobset is not None:
             return observed
-    raise InputError(
-        f"there is no run {run!r} on the cluster",
-        where=f"namespace {cluster.namespace}",
-        how=f"`evenkeel cluster status -n {cluster.namespace}` lists what there is, and of which stage (--stage); "
-        "ended ones go after launch.kubernetes.ttl seconds",
-    )
+    lists = f"`evenkeel cluster status -n {cluster.namespace}` lists what there is, and of which stage (--stage)"
+    how = f"{lists}; ended ones go after launch.kubernetes.ttl seconds"
+    raise InputError(f"there is no run {run!r} on the cluster", where=f"namespace {cluster.namespace}", how=how)
 
 
 def describe(observed: Observed) -> tuple[ClusterRun | None, list[Finding]]:
@@ -79,11 +72,7 @@ def describe(observed: Observed) -> tuple[ClusterRun | None, list[Finding]]:
 
 
 def log(cluster: Cluster, observed: Observed, role: Role, index: int, *, follow: bool) -> Iterator[str]:
-    """What the pod of a role has printed, in the present attempt.
-
-    Raises:
-        InputError: there is no such pod.
-    """
+    """What the pod of a role has printed, in the present attempt. A pod that is not there is an `InputError`."""
     pods = sorted(observed.pods_of(role), key=name_of)
     chosen = [pod for pod in pods if index_of(pod) == index]
     if not chosen:
@@ -99,16 +88,15 @@ def _run(observed: Observed) -> ClusterRun | None:
     metadata = jobset["metadata"]
     named, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     wanted = {one["name"]: one["template"]["spec"].get("completions", 1) for one in jobset["spec"]["replicatedJobs"]}
-    pods = {role: (_running(observed, role), count) for role, count in wanted.items()}
     return ClusterRun(
-        observed.name,
-        named.get(RUN, ""),
-        annotations.get(STAGE, ""),
-        named.get(OWNER, ""),
-        metadata.get("creationTimestamp", ""),
-        status_of(observed),
-        observed.restarts,
-        pods,
+        name=observed.name,
+        run=named.get(RUN, ""),
+        stage=annotations.get(STAGE, ""),
+        owner=named.get(OWNER, ""),
+        since=metadata.get("creationTimestamp", ""),
+        status=status_of(observed),
+        restarts=observed.restarts,
+        pods={role: (_running(observed, role), count) for role, count in wanted.items()},
     )
 
 

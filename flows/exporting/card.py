@@ -6,6 +6,7 @@ The same evidence, decisions and policy give the same text.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +14,19 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from components import words
 from components.config.policy import CheckpointModel
 from components.files import read_json
 from components.health.summaries.markdown import plain
+from components.report.attention import worse as fell
 from components.report.canaries import canary_rows
 from components.report.changes import differences
 from components.report.decision import DIGITS, facts, not_judged
+from components.report.gains import Gain, forests
 from components.report.lineage import origins
 from components.report.page import run_health
 from components.report.run import Run, dig
+from components.words import number, percent, points
 from flows.exporting.form import GGUF, LIBRARIES, Form
-from flows.exporting.worse import gains, worse
 from flows.governance.checkpoint import CheckpointView
 from flows.governance.registry import RegistryContext
 from flows.promoting.report import run_of
@@ -65,7 +67,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters |= {"percent": words.percent, "points": words.points, "number": words.number}
+    templates.filters |= {"percent": percent, "points": points, "number": number}
     templates.globals["dig"] = dig
     return templates
 
@@ -100,14 +102,44 @@ def _method(run: Run) -> list[tuple[str, str]]:
     named = [f"{name.replace('_', ' ')} {getattr(part, 'kind', 'on')}" for name, part in parts.items() if part]
     steps, kept, lora = dig(run.train, "steps"), dig(run.train, "checkpoint_step"), settings.policy.lora
     sampled = f"{train.prompts_per_step} prompts a step, {settings.rollout.group_size} completions a prompt"
-    ended = f"{words.number(steps)} of {train.steps} steps" if steps is not None else f"{train.steps} steps planned"
+    ended = f"{number(steps)} of {train.steps} steps" if steps is not None else f"{train.steps} steps planned"
     adapter = f"a low-rank adapter (rank {lora.rank}, alpha {lora.alpha}), merged" if lora else "all weights"
     return [
         ("Supervised steps before", str(dig(run.sft, "steps") or settings.sft.steps)),
-        ("Reinforcement learning", f"{ended}, {sampled}; the checkpoint has {words.number(kept)} steps behind it"),
+        ("Reinforcement learning", f"{ended}, {sampled}; the checkpoint has {number(kept)} steps behind it"),
         ("Objective", ", ".join(named)),
         ("Reward", f"verifier {settings.reward.verifier.kind}"),
         ("Trained", adapter),
-        ("Learning rate", words.number(settings.learner.lr)),
+        ("Learning rate", number(settings.learner.lr)),
         ("Seed", str(settings.seed)),
     ]
+
+
+def worse(run: Run) -> list[str]:
+    """What got worse, a sentence each: gains below 0, probe sets that were lost, then what the report points out."""
+    return [*_gains(run), *_lost(run), *fell(run)]
+
+
+def gains(run: Run) -> list[tuple[str, str, Gain]]:
+    """Whom it is compared with, of which prompts, and the gain; without slices."""
+    return [
+        (forest.before, title, row)
+        for forest in forests(run.measured, run.settings.evaluation.small)
+        for title, rows in forest.groups.items()
+        if not title.startswith("pass@1 by ")
+        for row in rows
+    ]
+
+
+def _gains(run: Run) -> Iterator[str]:
+    for before, title, row in gains(run):
+        if row.mean is not None and row.mean < 0:
+            change = f"{percent(row.before)} to {percent(row.after)} ({points(row.mean)} points, {row.interval})"
+            yield f"{title}, {row.name}, against {before}: {change}."
+
+
+def _lost(run: Run) -> Iterator[str]:
+    for row in canary_rows(run):
+        if row.result == "lost":
+            interval = "" if row.low is None else f", 95 % interval {points(row.low)} to {points(row.high)}"
+            yield f"Probe set {row.name} ({row.way}): {points(row.change)} points{interval}, more than it may fall."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ import typer.main
 from components.config.shipped import PROJECT_CONFIGS
 from flows.cli import app
 from flows.manual.outputs import OUTPUTS
-from flows.manual.table import table
 
 JSON = """## JSON
 
@@ -32,6 +31,12 @@ def commands() -> Iterator[str]:
             yield table(("argument, option", "default", "meaning"), rows)
     yield JSON
     yield table(("command", "value"), [(f"`{name}`", value) for name, value in OUTPUTS.items()])
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table of Markdown, with an empty line after it. Pipes and lines within a cell stay in it."""
+    cells = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows]
+    return "".join(f"| {' | '.join(row)} |\n" for row in (heads, ["---"] * len(heads), *cells))
 
 
 def leaves(command: Any, path: str) -> Iterator[tuple[str, Any]]:

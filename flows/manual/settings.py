@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from components.config import Settings
-from flows.manual.table import table
+from flows.manual.commands import table
 
 Schema = Mapping[str, Any]
 HEADS = ("setting", "values", "default", "meaning")
@@ -80,9 +80,8 @@ class _Pages:
             (suffix, one), *_ = below
             definition = self._definitions[one["$ref"].rpartition("/")[2]]
             title = f"{path}.{key}{suffix}".lstrip(".") + self._kind(definition)
-            values = values.replace(
-                "section", f"[section](#{re.sub(r'[^a-z_ -]', '', title.lower()).replace(' ', '-')})"
-            )
+            anchor = re.sub(r"[^a-z_ -]", "", title.lower()).replace(" ", "-")
+            values = values.replace("section", f"[section](#{anchor})")
             about = about or _first(definition)
         return f"`{key}`", values, default, about
 

@@ -7,12 +7,11 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
 
 import httpx
 
@@ -22,9 +21,6 @@ from components.processes.environments import LOOPBACK
 from components.working import working
 from flows.host.locks import lock_file
 from flows.serving.service import served
-
-if TYPE_CHECKING:
-    from prefect.client.orchestration import SyncPrefectClient
 
 SERVER = Path(__file__).with_name("temporary_server.py")
 API_VARIABLE = "PREFECT_API_URL"
@@ -44,14 +40,12 @@ def prefect_home(project: Path) -> Path:
 
 
 def prefect_environment(project: Path, *, quiet: bool) -> dict[str, str]:
-    """A private, silent Prefect for a run started by hand; what the caller has set already wins.
+    """A private Prefect for a run started by hand; what the caller has set already wins. ``quiet`` keeps Prefect's log
+    off the terminal; it goes to the server all the same.
 
     The server of `evenkeel serve` is used where one runs for this project. Without it and without ``PREFECT_API_URL``
     Prefect starts a server of its own on the loopback interface for as long as the flow runs. Its database stays in the
     project, so only the very first start has to create it.
-
-    Args:
-        quiet: keep Prefect's log off the terminal; it goes to the server all the same.
     """
     home = prefect_home(project)
     wanted = {
@@ -86,23 +80,20 @@ def _begin_server() -> None:
     from prefect.settings import get_current_settings
 
     settings = get_current_settings()
-    if settings.api.url is None and settings.server.ephemeral.enabled:
-        seconds = settings.server.ephemeral.startup_timeout_seconds
-        _temporary = _in_background(lambda: _start_temporary_server(settings.home, seconds))
+    if settings.api.url is not None or not settings.server.ephemeral.enabled:
+        return
+    url: Future[str] = Future()
+    seconds = settings.server.ephemeral.startup_timeout_seconds
 
-
-def _in_background(call: Callable[[], str]) -> Future[str]:
-    """What a thread makes of it. A process that is interrupted meanwhile does not wait for the thread to end."""
-    future: Future[str] = Future()
-
-    def run() -> None:
+    def start() -> None:
         try:
-            future.set_result(call())
+            url.set_result(_start_temporary_server(settings.home, seconds))
         except BaseException as error:
-            future.set_exception(error)
+            url.set_exception(error)
 
-    Thread(target=run, name="temporary server", daemon=True).start()
-    return future
+    # A daemon: a process that is interrupted meanwhile does not wait for it.
+    Thread(target=start, name="temporary server", daemon=True).start()
+    _temporary = url
 
 
 def start_server() -> None:
@@ -121,7 +112,12 @@ def start_server() -> None:
             _use(_temporary.result())
     where = get_current_settings().api.url
     with get_client(sync_client=True) as client:
-        problem = client.api_healthcheck() or _refusal(client)
+        problem = client.api_healthcheck()  # which needs no password
+        if problem is None:
+            try:
+                client.api_version()
+            except httpx.HTTPError as refusal:
+                problem = refusal
     if isinstance(problem, httpx.HTTPStatusError) and problem.response.status_code == httpx.codes.UNAUTHORIZED:
         how = "set PREFECT_API_AUTH_STRING to the user:password that the server was given"
         raise InputError("the Prefect server asks for another password", where=where, how=how)
@@ -146,15 +142,6 @@ def _use(url: str) -> None:
     os.environ[API_VARIABLE] = url
     refresh_global_settings_context()
     del os.environ[API_VARIABLE]
-
-
-def _refusal(client: SyncPrefectClient) -> Exception | None:
-    """Why the server refuses this client. Its health check needs no password, so it does not show that."""
-    try:
-        client.api_version()
-    except httpx.HTTPError as error:
-        return error
-    return None
 
 
 def _start_temporary_server(home: Path, timeout: float) -> str:

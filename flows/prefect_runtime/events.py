@@ -30,29 +30,17 @@ def announce(workspace: Workspace, outcome: Outcome) -> None:
     """Emit the outcome of a run. A candidate that was already decided emits nothing."""
     about: dict[str, Any] = {"run": workspace.run_id, "report": str(workspace.layout.report)}
     if outcome.candidate is None:
-        kind = COLLAPSED if collapsed(workspace) else REFUSED
-        resource = {
-            "prefect.resource.id": f"evenkeel.run.{workspace.run_id}",
-            "prefect.resource.name": workspace.run_id,
-        }
-        emit_event(kind, resource=resource, payload={**about, "reason": outcome.reason})
+        kind, resource = COLLAPSED if collapsed(workspace) else REFUSED, f"evenkeel.run.{workspace.run_id}"
+        _emit(kind, resource, workspace.run_id, {**about, "reason": outcome.reason})
     elif decision_on(project_store(workspace.project, workspace.settings), outcome.candidate) is None:
-        emit_event(
-            CANDIDATE,
-            resource=_candidate(outcome.candidate, workspace.run_id),
-            payload={**about, "digest": outcome.candidate, "registry": name_of(workspace.settings.registry)},
-        )
+        candidate = {"digest": outcome.candidate, "registry": name_of(workspace.settings.registry)}
+        _emit_of(CANDIDATE, outcome.candidate, workspace.run_id, {**about, **candidate})
 
 
 def waiting(digest: str, run_id: str, needed: str, decide: str) -> None:
-    """Emit that a person has to decide. Call it inside a flow run, which the event then names.
-
-    Args:
-        needed: the approvals that are needed, as text.
-        decide: the command that approves it at a terminal.
-    """
-    payload = {"run": run_id, "digest": digest, "needed": needed, "decide": decide}
-    emit_event(WAITING, resource=_candidate(digest, run_id), payload=payload)
+    """Emit that a person has to decide: the approvals that are ``needed``, as text, and the command that approves it at
+    a terminal. Call it inside a flow run, which the event then names."""
+    _emit_of(WAITING, digest, run_id, {"run": run_id, "digest": digest, "needed": needed, "decide": decide})
 
 
 def suspended(flow_run: UUID) -> None:
@@ -64,11 +52,12 @@ def suspended(flow_run: UUID) -> None:
     emit_event(SUSPENDED, resource={"prefect.resource.id": f"prefect.flow-run.{flow_run}"})
 
 
-def _candidate(digest: str, run_id: str) -> dict[str, str]:
-    return {
-        "prefect.resource.id": f"evenkeel.candidate.{digest}",
-        "prefect.resource.name": f"{run_id} {digest[:12]}",
-    }
+def _emit_of(kind: str, digest: str, run_id: str, payload: dict[str, Any]) -> None:
+    _emit(kind, f"evenkeel.candidate.{digest}", f"{run_id} {digest[:12]}", payload)
+
+
+def _emit(kind: str, resource: str, name: str, payload: dict[str, Any]) -> None:
+    emit_event(kind, resource={"prefect.resource.id": resource, "prefect.resource.name": name}, payload=payload)
 
 
 def collapsed(workspace: Workspace) -> bool:

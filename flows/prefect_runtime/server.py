@@ -42,13 +42,11 @@ class PrefectServer:
         url: of its API.
         auth: ``user:password``; None takes it from the environment, and an empty one sends none.
         timeout: seconds for one request.
-        attempts: requests in all while the server is busy; None takes the usual number.
+        attempts: requests in all while the server is busy.
     """
 
-    def __init__(
-        self, url: str, auth: str | None = None, timeout: float = TIMEOUT, attempts: int | None = None
-    ) -> None:
-        self.url, self._most = url, MOST if attempts is None else attempts
+    def __init__(self, url: str, auth: str | None = None, timeout: float = TIMEOUT, attempts: int = MOST) -> None:
+        self.url, self._most = url, attempts
         user, colon, password = (os.environ.get(AUTH_VARIABLE, "") if auth is None else auth).partition(":")
         try:
             here = httpx.URL(url).host in (LOOPBACK, "localhost", "::1")  # a proxy would look on its own machine
@@ -113,11 +111,9 @@ class PrefectServer:
                 answer = self._http.request(method, path, **content)
             return None if answer.status_code == httpx.codes.NOT_FOUND else answer.raise_for_status().json()
         except httpx.HTTPStatusError as error:
-            raise self._refusal(error.response) from error
+            answer = error.response
+            how = f"set {AUTH_VARIABLE} to user:password" if answer.status_code == httpx.codes.UNAUTHORIZED else None
+            what = f"refuses ({answer.status_code} {answer.reason_phrase})"
+            raise ServerUnavailable(what, where=self.url, how=how) from error
         except (httpx.HTTPError, ValueError) as error:  # ValueError: not JSON
             raise ServerUnavailable(f"does not answer ({type(error).__name__})", where=self.url) from error
-
-    def _refusal(self, answer: httpx.Response) -> ServerUnavailable:
-        unauthorized = answer.status_code == httpx.codes.UNAUTHORIZED
-        how = f"set {AUTH_VARIABLE} to user:password" if unauthorized else None
-        return ServerUnavailable(f"refuses ({answer.status_code} {answer.reason_phrase})", where=self.url, how=how)

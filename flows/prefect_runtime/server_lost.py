@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import queue
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import httpx
@@ -60,8 +60,6 @@ def drop_queued_events() -> None:
     services: Any = EventsWorker
     for worker in list(services._instances.values()):
         if isinstance(worker, EventsWorker):
-            try:
+            with suppress(queue.Empty):
                 while True:
                     worker._queue.get_nowait()
-            except queue.Empty:
-                pass

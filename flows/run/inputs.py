@@ -76,16 +76,11 @@ def _locate(path: Path, sha256: str, project: Path, commit: str) -> Input:
         return Input(inside, sha256, "git")
     if (inside := _inside(named, project)) and (known := _known_to_dvc(project, commit, inside)):
         return Input(inside, sha256, "dvc", target=known)
-    _refuse_what_dvc_cannot_hold(named)
-    return Input(f"{FOLDER}/{sha256[:DIGITS]}/{_safe(named.name)}", sha256, "link", target)
-
-
-def _refuse_what_dvc_cannot_hold(path: Path) -> None:
-    """A run is recorded with its inputs, whole: what DVC would leave out is found before the run, and not after it."""
-    for below in sorted(path.rglob("*")):
+    for below in sorted(named.rglob("*")):  # a run is recorded with its inputs, whole
         if below.name in NOT_DATA or below.suffix == ".dvc":
             how = "take it out of the folder, or name a copy without it"
             raise InputError(f"a folder that is an input cannot be recorded with {below.name}", where=below, how=how)
+    return Input(f"{FOLDER}/{sha256[:DIGITS]}/{_safe(named.name)}", sha256, "link", target)
 
 
 def _safe(name: str) -> str:
@@ -98,7 +93,7 @@ def _recorded_input(path: str, sha256: str, project: Path, commit: str) -> Input
     if PurePosixPath(path).is_absolute():
         how = "start it again with the command that began it"
         raise InputError("this run names an input by a place on one machine", where=path, how=how)
-    if succeeds(project, "cat-file", "-e", f"{commit}:{path}"):
+    if _has(project, commit, path):
         return Input(path, sha256, "git")
     known = _known_to_dvc(project, commit, path)
     return Input(path, sha256, "dvc" if known else "link", target=known)
@@ -113,18 +108,19 @@ def _known_to_dvc(project: Path, commit: str, path: str) -> str:
 
     A bare path could be taken for the name of a stage.
     """
-    if succeeds(project, "cat-file", "-e", f"{commit}:{path}.dvc"):
+    if _has(project, commit, f"{path}.dvc"):
         return f"{path}.dvc"
     around = [*PurePosixPath(path).parents][:-1]
-    return path if any(succeeds(project, "cat-file", "-e", f"{commit}:{one}.dvc") for one in around) else ""
+    return path if any(_has(project, commit, f"{one}.dvc") for one in around) else ""
+
+
+def _has(project: Path, commit: str, path: str) -> bool:
+    return succeeds(project, "cat-file", "-e", f"{commit}:{path}")
 
 
 def check_links(settings: Settings, inputs: Sequence[Input]) -> None:
-    """Refuse links that lead out of the volume that pods share: in a pod nothing is at their end.
-
-    Raises:
-        InputError: an input is neither in Git, nor tracked by DVC, nor on the volume.
-    """
+    """Refuse links that lead out of the volume that pods share: in a pod nothing is at their end. An input is in Git,
+    tracked by DVC, or on the volume."""
     cluster = settings.launch.kubernetes if settings.launch.kind == "kubernetes" else None
     if cluster is None or cluster.shared.kind != "volume":
         return
@@ -189,20 +185,14 @@ def fetch(root: Path, project: Path, inputs: list[Input], *, log: Path) -> None:
         configure(root, project)
     digests = {one.path: sha256_path(root / one.path) for one in missing}
     wrong = [one for one in missing if digests[one.path] != one.sha256]
-    for one in wrong:
-        _remove(root / one.path)  # the next attempt would take it for what it should be
-    for one in wrong:
-        raise InputError(
-            f"DVC has recorded another content of this input: sha256 {digests[one.path][:DIGITS]}, and the run was "
-            f"made with {one.sha256[:DIGITS]}",
-            where=one.path,
-            how=f"record what is there now (`dvc add {one.path}`, and commit it), or `dvc checkout` what was",
-        )
-
-
-def _remove(path: Path) -> None:
-    with os_errors("remove", path):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+    for path in (root / one.path for one in wrong):  # the next attempt would take it for what it should be
+        with os_errors("remove", path):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+    if wrong:
+        one = wrong[0]
+        known = f"sha256 {digests[one.path][:DIGITS]}, and the run was made with {one.sha256[:DIGITS]}"
+        how = f"record what is there now (`dvc add {one.path}`, and commit it), or `dvc checkout` what was"
+        raise InputError(f"DVC has recorded another content of this input: {known}", where=one.path, how=how)

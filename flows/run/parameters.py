@@ -7,7 +7,6 @@ for "as the configuration has it": the form has no good way to omit a field.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -47,11 +46,7 @@ Limit = Annotated[float, Field(ge=0)]
 
 
 def recipe_file(name: str) -> Path | None:
-    """The file of a recipe; none for "as configured".
-
-    Raises:
-        InputError: there is no such recipe.
-    """
+    """The file of a recipe; none for "as configured". A name that no recipe has is an `InputError`."""
     if name in ("", AS_CONFIGURED):
         return None
     if name not in recipes():
@@ -62,22 +57,16 @@ def recipe_file(name: str) -> Path | None:
 def settings_of(
     *, dataset: str = "", launcher: str = AS_CONFIGURED, max_hours: float = 0, max_gpu_hours: float = 0
 ) -> list[str]:
-    """The overrides that these fields of the form stand for; they come before those that were typed in."""
-    return [
-        *_source(dataset),
-        *([f"launch.kind={launcher}"] if launcher not in ("", AS_CONFIGURED) else []),
-        *([f"budget.hours={max_hours}"] if max_hours else []),
-        *([f"budget.gpu_hours={max_gpu_hours}"] if max_gpu_hours else []),
-    ]
-
-
-def _source(dataset: str) -> Iterator[str]:
-    """Read the prompts from there, with the columns that the configuration names where it reads a file of that kind."""
-    if not dataset:
-        return
-    path = Path(dataset)
-    kind = "arrow" if path.is_dir() else KINDS.get(path.suffix)
-    if kind is None:
-        how = f"name a file that ends in one of {', '.join(KINDS)}, or a folder that `datasets` saved"
-        raise InputError("this is no dataset that can be read", where=path, how=how)
-    yield f"data.source={json.dumps({'kind': kind, 'path': dataset, 'sha256': None})}"
+    """The overrides that these fields of the form stand for; they come before those that were typed in. The prompts of
+    a ``dataset`` are read with the columns that the configuration names, where it reads a file of that kind."""
+    found: dict[str, str | float] = {}
+    if dataset:
+        path = Path(dataset)
+        kind = "arrow" if path.is_dir() else KINDS.get(path.suffix)
+        if kind is None:
+            how = f"name a file that ends in one of {', '.join(KINDS)}, or a folder that `datasets` saved"
+            raise InputError("this is no dataset that can be read", where=path, how=how)
+        found["data.source"] = json.dumps({"kind": kind, "path": dataset, "sha256": None})
+    found |= {"launch.kind": "" if launcher == AS_CONFIGURED else launcher}
+    found |= {"budget.hours": max_hours, "budget.gpu_hours": max_gpu_hours}
+    return [f"{setting}={value}" for setting, value in found.items() if value]

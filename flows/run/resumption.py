@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from components.config import load
@@ -11,18 +12,13 @@ from components.files import read_text, write_text
 from flows.host.branches import branch_of
 from flows.host.git import RECORD, at_commit, check_git_remote, git
 from flows.recording import read_record
-from flows.recording.record import RunRecord
 from flows.run.inputs import recorded_inputs
 from flows.run.workspace import UNKNOWN_REQUEST, RunRequest, Workspace, name_of
 
 
 def refuse_with_resume(dashes: str, **given: bool) -> None:
-    """A resumed run keeps its settings: refuse other arguments instead of ignoring them.
-
-    Args:
-        dashes: what names begin with where they are typed: nothing in a form.
-        given: what was typed, by name.
-    """
+    """A resumed run keeps its settings: refuse other arguments, ``given`` by name, instead of ignoring them. Names
+    begin with ``dashes`` where they are typed: nothing in a form."""
     refused = ", ".join(f"{dashes}{name}" for name, is_there in given.items() if is_there)
     if refused:
         where, how = f"{dashes}resume", "leave it out; a run with other settings is a run of its own"
@@ -31,22 +27,20 @@ def refuse_with_resume(dashes: str, **given: bool) -> None:
 
 def reopen(project: Path, run_id: str, overrides: Sequence[str] = ()) -> Workspace:
     """The workspace of a run that was begun. The first characters of its id are enough where no other has the same.
-
-    Args:
-        overrides: logistics that are others from now on: a higher limit, another address.
+    ``overrides`` are logistics that are others from now on: a higher limit, another address.
 
     Raises:
         InputError: there is no such workspace (the message lists those that can be resumed), its settings
             were edited, or an override would make it another run.
     """
     root = _find(project, run_id)
-    settings = load(root / "params.yaml")
-    taken = at_commit(root, "HEAD")
+    params = root / "params.yaml"
+    settings, taken = load(params), at_commit(root, "HEAD")
     if name_of(settings, taken.tree) != root.name:
         how = "undo the change, or start a run of its own with `evenkeel run --set`"
-        raise InputError("the settings of this run were edited", where=root / "params.yaml", how=how)
+        raise InputError("the settings of this run were edited", where=params, how=how)
     if overrides:
-        settings = load(root / "params.yaml", overrides)
+        settings = load(params, overrides)
         check_git_remote(project, settings.record.git_remote)
         if name_of(settings, taken.tree) != root.name:
             what = f"a run that goes on keeps what it computes; this is another run: {', '.join(overrides)}"
@@ -99,26 +93,16 @@ def workspaces(project: Path) -> list[Path]:
     return sorted(found, key=used.__getitem__, reverse=True)
 
 
-def _record_of(root: Path) -> RunRecord | None:
-    """Its record; one that cannot be read must not keep anybody from other runs."""
-    try:
-        return read_record(root)
-    except InputError:
-        return None
-
-
 def _resumable(project: Path) -> str:
     """The incomplete runs, and how each of them ended."""
     lines = []
     for root in workspaces(project):
-        record = _record_of(root)
+        record, ended = None, "never began"
+        with suppress(InputError):  # a record that cannot be read must not keep anybody from other runs
+            record = read_record(root)
+        if record is not None:
+            stage = f" in stage {record.outcome.failed_stage}" if record.outcome.failed_stage else ""
+            ended = f"{record.outcome.state}{stage}, {record.ended or f'begun {record.began}'}"
         if record is None or not record.finished:
-            lines.append(f"\n    {root.name}  {_how_it_ended(record)}")
+            lines.append(f"\n    {root.name}  {ended}")
     return f"name one that did not come to its end:{''.join(lines)}" if lines else "no run here can be resumed"
-
-
-def _how_it_ended(record: RunRecord | None) -> str:
-    if record is None:
-        return "never began"
-    stage = f" in stage {record.outcome.failed_stage}" if record.outcome.failed_stage else ""
-    return f"{record.outcome.state}{stage}, {record.ended or f'begun {record.began}'}"

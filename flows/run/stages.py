@@ -66,10 +66,8 @@ def environment(workspace: Workspace) -> dict[str, str]:
 
 
 def reproduce(workspace: Workspace, stage: str, *, force: bool = False) -> StageResult:
-    """Bring one stage up to date; the stages before it are taken as they are.
-
-    Args:
-        force: execute it even if nothing changed or the cache knows the result.
+    """Bring one stage up to date; the stages before it are taken as they are. With ``force`` it is executed even if
+    nothing changed or the cache knows the result.
 
     Raises:
         StageFailed: it was stopped by anything but its own answer.
@@ -113,29 +111,24 @@ def _run(workspace: Workspace, stage: str, command: Command) -> StageResult:
     if status and status.exit_code == EXIT_NO_CANDIDATE:
         return report("refused", status.message)
     report("failed")
-    if not status or status.exit_code == 0:
-        status = StageStatus(EXIT_BAD_INPUT, _failure_message(workspace, log, log_start))
+    if not status or status.exit_code == 0:  # it was killed, or DVC did not even start it
+        said = dvc.last_error(log, log_start)
+        if dvc.busy(log, log_start):
+            who, minutes = dvc.holder(workspace.root) or "another process", f"{LOCK_TIMEOUT / 60:.0f} minutes"
+            said = f"{who} held DVC's lock of this workspace for {minutes}; stop it, or wait for it"
+        status = StageStatus(EXIT_BAD_INPUT, said)
     raise StageFailed(stage, status, log)
 
 
-def _failure_message(workspace: Workspace, log: Path, start: int) -> str:
-    """Why, for a stage that was killed or that DVC did not even start."""
-    if not dvc.busy(log, start):
-        return dvc.last_error(log, start)
-    who = dvc.holder(workspace.root) or "another process"
-    return f"{who} held DVC's lock of this workspace for {LOCK_TIMEOUT / 60:.0f} minutes; stop it, or wait for it"
-
-
 def _run_when_unlocked(workspace: Workspace, stage: str, command: Command, log: Path) -> tuple[int, int]:
-    """Run the command; retry while a living process holds DVC's lock of the workspace, up to `LOCK_TIMEOUT`.
-
-    Returns:
-        Its exit code, and where in the log its last attempt begins.
-    """
+    """Run the command; retry while a living process holds DVC's lock of the workspace, up to `LOCK_TIMEOUT`. Returns
+    its exit code, and where in the log its last attempt begins."""
     deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         start = log.stat().st_size if log.exists() else 0
-        code = _attempt(workspace, stage, command, log)
+        with attempt(workspace, stage) as account, report_idle(workspace, stage):
+            code = command(env=environment(workspace), log=log, timeout=account.left)  # of the run's budget
+            account.whole = code == 0
         if code == 0 or read_status(workspace.layout, stage) or not dvc.busy(log, start):
             return code, start
         said = ""
@@ -146,14 +139,6 @@ def _run_when_unlocked(workspace: Workspace, stage: str, command: Command, log: 
             time.sleep(POLL)
         if time.monotonic() >= deadline:
             return code, start
-
-
-def _attempt(workspace: Workspace, stage: str, command: Command, log: Path) -> int:
-    """Run the command within what is left of the run's budget; returns its exit code."""
-    with attempt(workspace, stage) as account, report_idle(workspace, stage):
-        code = command(env=environment(workspace), log=log, timeout=account.left)
-        account.whole = code == 0
-    return code
 
 
 @contextmanager

@@ -7,6 +7,7 @@ disabled in the UI stays disabled. The webhook's URL is stored in a Prefect bloc
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -35,15 +36,8 @@ FAILED = ("Failed", BudgetSpent.state_name)
 """Names of the states of a failed run. Prefect names its events after these, not after the state's type; see
 `flows.prefect_runtime.states`."""
 IDLE_STATES = (
-    "Completed",
-    *FAILED,
-    "Crashed",
-    "Cancelled",
-    "Skipped",
-    "AwaitingRetry",
-    "Scheduled",
-    "Suspended",
-    "Paused",
+    *("Completed", *FAILED, "Crashed", "Cancelled", "Skipped"),
+    *("AwaitingRetry", "Scheduled", "Suspended", "Paused"),
 )
 """States in which a run needs no process."""
 
@@ -59,6 +53,8 @@ class Message:
 
 RUN = "{{ flow.name }} ({{ flow_run.name }})"
 LINK = "{{ flow_run|ui_url }}"
+REASON = "{{ flow_run.state.message }}"
+FLOW_RUNS = "prefect.flow-run.*"
 MESSAGES = {
     "approval needed": Message(
         {"checkpoint.waiting"},
@@ -67,16 +63,8 @@ MESSAGES = {
         f"{{{{ event.payload.needed }}}}\nread the evidence, then Resume: {LINK}\n"
         "or at a terminal: {{ event.payload.decide }}",
     ),
-    "failed": Message(
-        {f"prefect.flow-run.{state}" for state in FAILED},
-        "prefect.flow-run.*",
-        f"{RUN} failed: {{{{ flow_run.state.message }}}}\n{LINK}",
-    ),
-    "crashed": Message(
-        {"prefect.flow-run.Crashed"},
-        "prefect.flow-run.*",
-        f"{RUN} crashed: {{{{ flow_run.state.message }}}}\n{LINK}",
-    ),
+    "failed": Message({f"prefect.flow-run.{state}" for state in FAILED}, FLOW_RUNS, f"{RUN} failed: {REASON}\n{LINK}"),
+    "crashed": Message({"prefect.flow-run.Crashed"}, FLOW_RUNS, f"{RUN} crashed: {REASON}\n{LINK}"),
     "collapsed": Message(
         {"evenkeel.run.collapsed"},
         "evenkeel.run.*",
@@ -93,7 +81,8 @@ def set_automations(client: SyncPrefectClient, notify: str) -> None:
         document = asyncio.run(block.asave(BLOCK, overwrite=True))
         wanted += [notification(name, message, document) for name, message in MESSAGES.items()]
     else:
-        delete_webhook(client)
+        with suppress(ObjectNotFound):
+            client.delete_block_document(client.read_block_document_by_name(BLOCK, "webhook").id)
     there = {found.name: found for found in client.read_automations() if found.name.startswith(PREFIX)}
     for automation in wanted:
         if (found := there.pop(automation.name, None)) is None:
@@ -104,17 +93,9 @@ def set_automations(client: SyncPrefectClient, notify: str) -> None:
         client.delete_automation(gone.id)
 
 
-def delete_webhook(client: SyncPrefectClient) -> None:
-    """Remove the webhook's URL."""
-    try:
-        document = client.read_block_document_by_name(BLOCK, "webhook")
-    except ObjectNotFound:
-        return
-    client.delete_block_document(document.id)
-
-
 def crash_detection() -> AutomationCore:
     """Marks a run without a heartbeat as crashed."""
+    message = f"{ZOMBIE} for {SILENCE.total_seconds():.0f} seconds."
     return AutomationCore(
         name=f"{PREFIX}no sign of life",
         description="A run whose process is gone is Crashed; it would stay Running for ever.",
@@ -122,23 +103,18 @@ def crash_detection() -> AutomationCore:
             posture=Posture.Proactive,
             after={HEARTBEAT},
             expect={HEARTBEAT, SUSPENDED, *(f"prefect.flow-run.{state}" for state in IDLE_STATES)},
-            match={"prefect.resource.id": ["prefect.flow-run.*"]},
+            match={"prefect.resource.id": [FLOW_RUNS]},
             for_each={"prefect.resource.id"},
             threshold=1,
             within=SILENCE,
         ),
-        actions=[
-            ChangeFlowRunState(
-                state=StateType.CRASHED,
-                name="Crashed",
-                message=f"{ZOMBIE} for {SILENCE.total_seconds():.0f} seconds.",
-            )
-        ],
+        actions=[ChangeFlowRunState(state=StateType.CRASHED, name="Crashed", message=message)],
     )
 
 
 def notification(name: str, message: Message, block: UUID) -> AutomationCore:
     """One kind of message, as JSON ``{"text": ...}``: Slack, Mattermost and Teams take that."""
+    payload = f'{{% set text %}}Evenkeel: {message.text}{{% endset %}}{{"text": {{{{ text|tojson }}}} }}'
     return AutomationCore(
         name=f"{PREFIX}{name}",
         description=f"Notifies the webhook of block {BLOCK}.",
@@ -150,10 +126,5 @@ def notification(name: str, message: Message, block: UUID) -> AutomationCore:
             threshold=1,
             within=timedelta(0),
         ),
-        actions=[
-            CallWebhook(
-                block_document_id=block,
-                payload=f'{{% set text %}}Evenkeel: {message.text}{{% endset %}}{{"text": {{{{ text|tojson }}}} }}',
-            )
-        ],
+        actions=[CallWebhook(block_document_id=block, payload=payload)],
     )

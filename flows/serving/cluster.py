@@ -31,7 +31,9 @@ def register(project: Path, image: str) -> None:
     Raises:
         InputError: the image has no digest, there is no pool, or `prefect.yaml` is not as it must be.
     """
-    _check(image)
+    if not re.fullmatch(IMAGE, image):
+        what = f"{image!r} names no image by its digest, and a tag may mean something else tomorrow"
+        raise InputError(what, how="NAME@sha256:..., as the push of the orchestrator image printed it")
     entries = [(elsewhere(entry, image), entry.load()) for entry in read_entries(project)]
     with get_client(sync_client=True) as client:
         _find_pool(client)
@@ -43,14 +45,6 @@ def elsewhere(entry: Entry, image: str) -> Entry:
     more = {"priority_class": NIGHTLY[entry.name]} if entry.name in NIGHTLY else {}
     variables = {**entry.work_pool.job_variables, "image": image, **more}
     return entry.model_copy(update={"work_pool": WorkPool(name=POOL, job_variables=variables)})
-
-
-def _check(image: str) -> None:
-    if not re.fullmatch(IMAGE, image):
-        raise InputError(
-            f"{image!r} names no image by its digest, and a tag may mean something else tomorrow",
-            how="NAME@sha256:..., as the push of the orchestrator image printed it",
-        )
 
 
 def _find_pool(client: SyncPrefectClient) -> None:

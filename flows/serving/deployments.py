@@ -78,30 +78,20 @@ class Entry(Section):
     triggers: list[DeploymentEventTrigger] = Field(default_factory=list)
 
     def load(self) -> Flow[..., Any]:
-        """The flow.
-
-        Raises:
-            InputError: the entrypoint does not lead to a flow.
-        """
+        """The flow; an entrypoint that leads to none is an `InputError`."""
         module, _, function = self.entrypoint.rpartition(".")
         try:
             found = getattr(importlib.import_module(module), function)
         except (ImportError, AttributeError, ValueError) as error:
-            where = f"{FILE}: deployments.{self.name}.entrypoint"
-            raise InputError(
-                f"{self.entrypoint}: {error}", where=where, how="name a flow as module.function"
-            ) from error
+            where, how = f"{FILE}: deployments.{self.name}.entrypoint", "name a flow as module.function"
+            raise InputError(f"{self.entrypoint}: {error}", where=where, how=how) from error
         if not isinstance(found, Flow):
             raise InputError(f"{self.entrypoint} is not a flow", where=FILE, how="decorate the function with @flow")
         return found
 
 
 def read_entries(project: Path) -> list[Entry]:
-    """The deployments of the project.
-
-    Raises:
-        InputError: the file is missing or not what it should be.
-    """
+    """The deployments of the project; a file that is missing or not what it should be is an `InputError`."""
     path = project / FILE
     text = read_text(path, how=f"`git checkout {FILE}`")
     try:

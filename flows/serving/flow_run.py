@@ -76,8 +76,7 @@ def skip_if_late(flow_run: str, seconds: float) -> bool:
 
 
 def is_under_way(flow_run: str) -> bool:
-    """Whether the flow run is pending or running on the server. After the engine has ended this means that it could not
-    report its end."""
+    """Whether the server has it pending or running: after the engine has ended, that it could not report its end."""
     state = read_flow_run(flow_run).state
     return state is not None and state.type.value in UNDER_WAY
 

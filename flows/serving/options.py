@@ -48,12 +48,10 @@ class Options:
 
 
 def choose(project: Path, port: int, database: str, notify: str) -> Options:
-    """Options from the command line, with what the environment adds; secrets leave the environment.
+    """Options from the command line, with what the environment adds; a URL or an auth string that cannot work is an
+    `InputError`.
 
-    What this process starts therefore gets them only where it is meant to (the functions below).
-
-    Raises:
-        InputError: a URL or an auth string that cannot work.
+    Secrets leave the environment: what this process starts gets them only where it is meant to (the functions below).
     """
     if _split(database, "--database").password:
         how = f"set {DATABASE_VARIABLE} instead: everybody on this machine can read a command line"

@@ -40,26 +40,18 @@ PATH = re.compile(
     r"/out/(?P<rest>(?:[A-Za-z0-9_][\w.\-]*/)*[A-Za-z0-9_][\w.\-]*)"
 )
 POLICY = (
-    "default-src 'none'",
-    "style-src 'self' 'unsafe-inline'",
-    "script-src 'self' 'unsafe-inline'",
-    "img-src 'self' data:",
-    "font-src 'self' data:",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
+    "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "font-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 """A report and the data docs carry all that they need."""
 HEADERS = {
-    "Content-Security-Policy": "; ".join(POLICY),
+    "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
-
-
 FIRST, PORTS = 20_000, 10_000
 """Where ports of pages begin, and how many there are: below those that systems hand out by themselves."""
 POLL = 0.1
@@ -85,8 +77,9 @@ class PageServer:
 
     def __init__(self, project: Path) -> None:
         handler = partial(Handler, project)
+        own_port = FIRST + int(sha256_bytes(bytes(project.resolve())), 16) % PORTS
         try:
-            self._server = Server((LOOPBACK, port_of(project)), handler)
+            self._server = Server((LOOPBACK, own_port), handler)
         except OSError:
             self._server = Server((LOOPBACK, 0), handler)
         self.url = f"http://{LOOPBACK}:{self._server.server_address[1]}"
@@ -100,33 +93,19 @@ class PageServer:
         self._server.server_close()
 
 
-def port_of(project: Path) -> int:
-    """The port for the pages of a project."""
-    return FIRST + int(sha256_bytes(bytes(project.resolve())), 16) % PORTS
-
-
 def find(project: Path, url_path: str) -> Path | None:
     """The file that a URL's path means; None where it is not one that is served."""
     try:
         matched = PATH.fullmatch(unquote(urlsplit(url_path).path))
-    except ValueError:  # no URL at all
-        return None
-    if matched is None:
-        return None
-    home = Path("runs", matched["run"]) if matched["run"] else EVIDENCE / matched["evidence"]
-    path = project.resolve() / home / "out" / matched["rest"]
-    try:
+        if matched is None:
+            return None
+        home = Path("runs", matched["run"]) if matched["run"] else EVIDENCE / matched["evidence"]
+        path = project.resolve() / home / "out" / matched["rest"]
         real = path.resolve(strict=True)
-    except OSError:  # it does not exist, or cannot under such a name
+    except (ValueError, OSError):  # no URL at all; a file that does not exist, or cannot under such a name
         return None
     # A link would lead out of the run.
     return path if real == path and path.suffix in TYPES and path.is_file() else None
-
-
-def pages(project: Path) -> list[str]:
-    """Paths of all reports, the newest first."""
-    found = sorted(project.glob("runs/*/out/report.html"), key=lambda path: path.stat().st_mtime, reverse=True)
-    return [f"/{path.relative_to(project).as_posix()}" for path in found]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -152,8 +131,12 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.OK, path.read_bytes(), TYPES[path.suffix])
 
     def _index(self) -> bytes:
-        links = [(html.escape(path), html.escape(path.split("/")[2])) for path in pages(self._project)]
-        body = "".join(f'<li><a href="{path}">{run}</a></li>' for path, run in links) or "<li>none yet</li>"
+        """Links to all reports, the newest first."""
+        reports = list(self._project.glob("runs/*/out/report.html"))
+        reports.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        runs = [html.escape(path.parts[-3]) for path in reports]
+        body = "".join(f'<li><a href="/runs/{run}/out/report.html">{run}</a></li>' for run in runs)
+        body = body or "<li>none yet</li>"
         return f"<!doctype html><title>Evenkeel: reports</title><h1>Reports</h1><ul>{body}</ul>".encode()
 
     def _answer(self, status: HTTPStatus, body: bytes, kind: str = "text/plain; charset=utf-8") -> None:
@@ -171,16 +154,13 @@ class Handler(BaseHTTPRequestHandler):
 
 def addresses(layout: Layout, folder: str) -> dict[str, str]:
     """Title -> address of every page that there is; ``folder`` is the layout's own on the server of pages."""
-    pages = {
-        "Report": layout.report,
-        "Data validation": layout.data / "validation.html",
-        "Verifier audit": layout.audit_page,
-    }
-    return {title: _address(layout, path, folder) for title, path in pages.items() if path.is_file()}
-
-
-def _address(layout: Layout, path: Path, folder: str) -> str:
     base = os.environ.get(PAGES_VARIABLE, "").rstrip("/")
-    if not base:
-        return path.resolve().as_uri()
-    return f"{base}/{quote(folder)}/{quote(path.relative_to(layout.root).as_posix())}"
+
+    def address(path: Path) -> str:
+        if not base:
+            return path.resolve().as_uri()
+        return f"{base}/{quote(folder)}/{quote(path.relative_to(layout.root).as_posix())}"
+
+    validation = layout.data / "validation.html"
+    pages = {"Report": layout.report, "Data validation": validation, "Verifier audit": layout.audit_page}
+    return {title: address(path) for title, path in pages.items() if path.is_file()}

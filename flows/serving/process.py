@@ -26,11 +26,8 @@ WIDTH = 200
 
 
 class SupervisedProcess:
-    """A command under a guardian, started at once, and again when it has died.
-
-    Args:
-        grace: seconds between asking it to end and killing it.
-    """
+    """A command under a guardian, started at once, and again when it has died. Its end is requested ``grace`` seconds
+    before it is killed."""
 
     def __init__(
         self, name: str, command: Sequence[str], env: Mapping[str, str], log: Path, cwd: Path, grace: float

@@ -14,12 +14,7 @@ from typing import Any
 from prefect import Flow
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate, WorkPoolUpdate
-from prefect.client.schemas.filters import (
-    DeploymentFilter,
-    DeploymentFilterTags,
-    WorkPoolFilter,
-    WorkPoolFilterName,
-)
+from prefect.client.schemas.filters import DeploymentFilter, WorkPoolFilter
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, WorkerStatus
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.deployments.runner import RunnerDeployment
@@ -133,10 +128,8 @@ def schedule(client: SyncPrefectClient, name: str, wanted: list[ScheduleEntry]) 
     for entry in wanted:
         cron = CronSchedule(cron=entry.cron, timezone=entry.timezone)
         if (found := there.get(entry.slug)) is None:
-            created = DeploymentScheduleCreate(
-                schedule=cron, slug=entry.slug, parameters=entry.parameters, active=entry.active
-            )
-            client.create_deployment_schedules(deployment.id, [created])
+            said = entry.model_dump(include={"slug", "parameters", "active"})
+            client.create_deployment_schedules(deployment.id, [DeploymentScheduleCreate(schedule=cron, **said)])
         elif found.schedule != cron or found.parameters != entry.parameters:
             client.update_deployment_schedule(deployment.id, found.id, schedule=cron, parameters=entry.parameters)
     for slug in set(there) - {None, *(entry.slug for entry in wanted)}:
@@ -144,14 +137,10 @@ def schedule(client: SyncPrefectClient, name: str, wanted: list[ScheduleEntry]) 
 
 
 def remove_others(client: SyncPrefectClient, kept: set[str], pool: str) -> Iterator[str]:
-    """Remove deployments that an earlier file made, with their schedules and triggers; yields their names.
-
-    Args:
-        kept: full names, flow and deployment, of those that the file has now.
-        pool: the work pool they are in; others are left alone.
-    """
-    ours = DeploymentFilter(tags=DeploymentFilterTags(all_=[TAG]))
-    there = WorkPoolFilter(name=WorkPoolFilterName(any_=[pool]))
+    """Remove deployments that an earlier file made in this work pool, with their schedules and triggers, but for those
+    whose full names are in ``kept``; yields their names."""
+    ours = DeploymentFilter.model_validate({"tags": {"all_": [TAG]}})
+    there = WorkPoolFilter.model_validate({"name": {"any_": [pool]}})
     for found in client.read_deployments(deployment_filter=ours, work_pool_filter=there):
         name = f"{client.read_flow(found.flow_id).name}/{found.name}"
         if name not in kept:

@@ -22,14 +22,8 @@ from components.errors import InputError
 from components.files import os_errors
 from flows.prefect_runtime.environment import HEARTBEAT_SECONDS, prefect_home
 from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
-from flows.serving.options import (
-    POOL,
-    Options,
-    check_free,
-    registrar_environment,
-    server_environment,
-    worker_environment,
-)
+from flows.serving import options as environments
+from flows.serving.options import POOL, Options, check_free
 from flows.serving.pages import PageServer
 from flows.serving.process import SupervisedProcess, end_leftovers, wait_for
 from flows.serving.service import ProcessIdentity, Service, exclusive, service_file, write_service
@@ -112,9 +106,6 @@ class Serving:
         if self._stopping.is_set():
             return
         self._start_worker(pages_url, "evenkeel serve was ended")
-        self._announce(pages_url)
-
-    def _announce(self, pages_url: str) -> None:
         self._print(f"pages     {pages_url}")
         self._print(f"UI        {self._options.base_url}")
         self._print("Ctrl-C ends all of this; runs under way then are continued by the next `evenkeel serve`")
@@ -124,8 +115,9 @@ class Serving:
         command = [sys.executable, "-m", "uvicorn", "--factory", "prefect.server.api.server:create_app"]
         command += ["--host", "127.0.0.1", "--port", str(self._options.port)]
         command += ["--log-level", "warning", "--timeout-graceful-shutdown", "3"]
+        env = environments.server_environment(self._options)
         self._server_began = datetime.now(UTC)
-        self._run_part("server", command, server_environment(self._options), SERVER_GRACE, prefect_home(self._project))
+        self._run_part("server", command, env, SERVER_GRACE, prefect_home(self._project))
         server = self._parts["server"]
         answers = wait_for(lambda: not server.alive or self._prefect.ready(), STARTUP, self._stopping.is_set)
         if answers and server.alive:
@@ -134,17 +126,15 @@ class Serving:
         return False
 
     def _start_worker(self, pages_url: str, why: str) -> None:
-        for name in reschedule(self._prefect, why, self._worker_name, self._crashed_since()):
+        began = self._server_began  # if that is not long ago, it has missed heartbeats and takes runs for dead
+        recent = began if began and datetime.now(UTC) - began < CATCHING_UP else None
+        for name in reschedule(self._prefect, why, self._worker_name, recent):
             self._print(f"continue  {name}")
         command = [sys.executable, "-m", "flows.serving.worker", POOL, self._worker_name]
+        env = environments.worker_environment(self._options, pages_url)
         # No grace period: a run is killed with its worker; on SIGTERM it would set its own state to Crashed.
-        self._run_part("worker", command, worker_environment(self._options, pages_url), 0.0, self._project)
+        self._run_part("worker", command, env, 0.0, self._project)
         self._write_service(pages_url)
-
-    def _crashed_since(self) -> datetime | None:
-        """When the server was started, if that is not long ago: it has missed heartbeats and takes runs for dead."""
-        began = self._server_began
-        return began if began and datetime.now(UTC) - began < CATCHING_UP else None
 
     def _run_part(self, name: str, command: list[str], env: Mapping[str, str], grace: float, folder: Path) -> None:
         home = prefect_home(self._project)
@@ -168,7 +158,7 @@ class Serving:
         process = subprocess.Popen(
             [sys.executable, "-m", "flows.serving.register"],
             cwd=self._project,
-            env={**os.environ, **registrar_environment(self._options)},
+            env={**os.environ, **environments.registrar_environment(self._options)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

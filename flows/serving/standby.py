@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from components.loading import without_collection
 from flows.serving.flow_run import COMMAND, FLOW_RUN, START_WITHIN
@@ -70,21 +71,16 @@ def loaded_files() -> set[str]:
 
 def changes(files: set[str] | Mapping[str, int]) -> dict[str, int]:
     """When each file was changed, in nanoseconds; -1 where it is not there any more."""
-    return {file: _changed(file) for file in files}
-
-
-def _changed(file: str) -> int:
-    try:
-        return os.stat(file).st_mtime_ns
-    except OSError:
-        return -1
+    found = dict.fromkeys(files, -1)
+    for file in found:
+        with suppress(OSError):
+            found[file] = os.stat(file).st_mtime_ns
+    return found
 
 
 def lasting(variables: Mapping[str, str]) -> dict[str, str]:
     """The variables that may have been read while modules were loaded."""
-    return {
-        name: value for name, value in variables.items() if not name.startswith(OF_THE_RUN) and name != START_WITHIN
-    }
+    return {k: v for k, v in variables.items() if not k.startswith(OF_THE_RUN) and k != START_WITHIN}
 
 
 def show(variable: str, value: str) -> None:

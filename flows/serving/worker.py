@@ -31,11 +31,7 @@ from flows.serving.standby import NONE_YET
 
 
 class Standby:
-    """Starts the process that stands by, and gives it to a flow run.
-
-    Args:
-        project: the folder that flow runs start in.
-    """
+    """Starts the process that stands by, and gives it to a flow run, which starts in the folder ``project``."""
 
     def __init__(self, project: Path) -> None:
         self._project = project
@@ -81,17 +77,12 @@ class Standby:
         """As Prefect's function of this name: returns when the process has ended."""
         self._under_way += 1
         try:
-            process = await self._take(env) if self._fits(command, cwd, stream_output, options) else None
+            fits = command == COMMAND and cwd == self._project and stream_output and not options
+            process = await self._take(env) if fits else None
             if process is None:
-                process = await start_process(
-                    command,
-                    env=env,
-                    cwd=cwd,
-                    stream_output=stream_output,
-                    task_status=task_status,
-                    task_status_handler=task_status_handler,
-                    **options,
-                )
+                options |= {"stream_output": stream_output, "task_status": task_status}
+                options["task_status_handler"] = task_status_handler
+                process = await start_process(command, env=env, cwd=cwd, **options)
             else:
                 await _follow(process, task_status, task_status_handler)
         finally:
@@ -101,10 +92,6 @@ class Standby:
         except OSError as error:  # the flow run that has ended is not to fail for that
             print(f"no process stands by for the next flow run: {error}", file=sys.stderr)
         return process
-
-    def _fits(self, command: list[str], cwd: Path, stream_output: bool, options: Mapping[str, Any]) -> bool:
-        """Whether a flow run is started as the process that stands by was."""
-        return command == COMMAND and cwd == self._project and stream_output and not options
 
     async def _take(self, env: Mapping[str, str]) -> Process | None:
         """The process that stands by, once it has the environment of a flow run; None where there is none."""
