@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,19 +51,14 @@ def trained() -> Policy:
     return found
 
 
-def save_adapted(folder: Path, _: float) -> None:
-    folder.mkdir(parents=True)
-    trained().save(folder)
-
-
-def save_whole(folder: Path, _: float) -> None:
-    folder.mkdir(parents=True)
-    base().save(folder)
-
-
-def propose(project: Path, make: Callable[[Path, float], None], run: str, *overrides: str) -> str:
+def propose(project: Path, policy: Policy, run: str, *overrides: str) -> str:
     """A candidate with a real checkpoint, and otherwise the figures of the report's fixture; returns its digest."""
-    layout = write_run(project.parent / run, make=make)
+
+    def save(folder: Path, _: float) -> None:
+        folder.mkdir(parents=True)
+        policy.save(folder)
+
+    layout = write_run(project.parent / run, make=save)
     digest = sha256_tree(layout.train_checkpoint)
     fixture.healthy(layout.root)
     for path in (layout.train_metrics, layout.evaluation, layout.gate):
@@ -83,11 +77,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     write_text(project / "dvc.yaml", "stages: {}\n")
     git(project, "init", "--quiet")
     commit(project)
-    return (
-        project,
-        propose(project, save_adapted, "adapted-run", "policy.lora={rank: 2}"),
-        propose(project, save_whole, "whole-run"),
-    )
+    with_adapter = propose(project, trained(), "adapted-run", "policy.lora={rank: 2}")
+    return project, with_adapter, propose(project, base(), "whole-run")
 
 
 @pytest.fixture
@@ -230,12 +221,13 @@ def test_who_approved_is_on_the_card_and_what_they_typed_is_text(project: tuple[
 
 
 def test_the_base_model_has_the_name_that_it_is_given(project: tuple[str, str]) -> None:
-    assert card(project[0], "--base-model", "org/base", "--format", "adapter")[0] | {"tags": []} == {
-        "base_model": "org/base",
-        "library_name": "peft",
-        "pipeline_tag": "text-generation",
-        "tags": [],
-    }
+    front, _ = card(project[0], "--base-model", "org/base", "--format", "adapter")
+    assert (front["base_model"], front["library_name"], front["pipeline_tag"]) == (
+        "org/base",
+        "peft",
+        "text-generation",
+    )
+    assert list(front) == ["base_model", "library_name", "pipeline_tag", "tags"]
 
 
 def test_the_same_evidence_gives_the_same_card_before_anything_is_exported(project: tuple[str, str]) -> None:

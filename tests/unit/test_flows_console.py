@@ -22,11 +22,19 @@ from flows.display.console import Display, draw
 from flows.run.workspace import Workspace
 
 RUNNING = {"stage": "train", "state": "running", "seconds": 0.0}
+THREE = {"stage": "train", "done": 3, "total": 9, "note": "acc 0.41"}
 
 
 def add(path: Path, *events: dict[str, Any]) -> None:
     with path.open("a", encoding="utf-8") as file:
         file.writelines(json.dumps(event) + "\n" for event in events)
+
+
+def after(*events: dict[str, Any]) -> Board:
+    board = Board.of(STAGES)
+    for event in events:
+        board.apply(event)
+    return board
 
 
 def text_of(board: Board) -> str:
@@ -36,30 +44,20 @@ def text_of(board: Board) -> str:
 
 
 def test_a_new_board_waits_for_every_stage() -> None:
-    board = Board.of(STAGES)
+    board = after()
     assert [view.state for view in board.stages.values()] == ["waiting"] * len(STAGES)
     assert board.running is None
 
 
 def test_the_running_stage_shows_how_far_it_is_and_its_last_note() -> None:
-    board = Board.of(STAGES)
-    for event in (
-        RUNNING,
-        {"stage": "train", "done": 3, "total": 9, "note": "acc 0.41"},
-        {"stage": "train", "done": 4, "total": 9, "note": ""},
-    ):
-        board.apply(event)
-    shown = text_of(board)
+    shown = text_of(after(RUNNING, THREE, {"stage": "train", "done": 4, "total": 9, "note": ""}))
     assert "4/9" in shown
     assert "acc 0.41" in shown
 
 
 def test_below_the_note_stands_what_the_running_stage_is_doing() -> None:
-    board = Board.of(STAGES)
-    board.apply(RUNNING)
     work = "sampling 14,300 of at most 51,200 tokens, 1,240/s, 0:31 left"
-    board.apply({"stage": "train", "done": 3, "total": 9, "note": "acc 0.41", "work": work})
-    lines = [line.strip() for line in text_of(board).splitlines()]
+    lines = [line.strip() for line in text_of(after(RUNNING, {**THREE, "work": work})).splitlines()]
     assert lines.index(work) == lines.index("acc 0.41") + 1
 
 
@@ -69,33 +67,23 @@ def test_between_stages_the_board_says_what_the_flow_is_doing() -> None:
 
 
 def test_a_remark_on_a_stage_leaves_alone_how_far_it_is() -> None:
-    board = Board.of(STAGES)
-    for event in (
-        RUNNING,
-        {"stage": "train", "done": 3, "total": 9, "note": "acc 0.41"},
-        {"stage": "train", "remark": "demo-1: running: 1 of 2 pods run\nno node takes the pod\n  fix:   add nodes"},
-    ):
-        board.apply(event)
-    shown = text_of(board)
+    remark = "demo-1: running: 1 of 2 pods run\nno node takes the pod\n  fix:   add nodes"
+    shown = text_of(after(RUNNING, THREE, {"stage": "train", "remark": remark}))
     assert "3/9" in shown and "acc 0.41" not in shown
     assert "1 of 2 pods run; no node takes the pod" in shown and "add nodes" not in shown
 
 
 def test_a_stage_that_ended_keeps_its_state_and_time() -> None:
-    board = Board.of(STAGES)
-    board.apply(RUNNING)
-    board.apply({"stage": "train", "state": "cached", "seconds": 67.4})
+    board = after(RUNNING, {"stage": "train", "state": "cached", "seconds": 67.4})
     assert board.running is None
     assert "1:07" in text_of(board)
     assert "cached" in text_of(board)
 
 
 def test_a_stage_that_runs_again_starts_from_nothing() -> None:
-    board = Board.of(STAGES)
-    for event in (RUNNING, {"stage": "train", "done": 9, "total": 9, "note": "old"}, RUNNING):
-        board.apply(event)
-    assert board.running is not None
-    assert (board.running.done, board.running.total, board.running.note) == (0, 0, "")
+    view = after(RUNNING, THREE, RUNNING).running
+    assert view is not None
+    assert (view.done, view.total, view.note) == (0, 0, "")
 
 
 def test_the_tail_gives_each_complete_line_once(tmp_path: Path) -> None:
@@ -133,13 +121,9 @@ def test_half_a_line_of_a_killed_stage_does_not_end_the_display(tmp_path: Path) 
 def test_a_stage_and_the_display_understand_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "progress.jsonl"
     monkeypatch.setenv(PROGRESS_VARIABLE, str(path))
-    board = Board.of(STAGES)
-    board.apply(RUNNING)
     with progress("train", 5) as bar:
         bar.advance(2, "acc 0.5")
-    for event in Tail(path).read():
-        board.apply(event)
-    view = board.stages["train"]
+    view = after(RUNNING, *Tail(path).read()).stages["train"]
     assert (view.done, view.total, view.note) == (2, 5, "acc 0.5")
 
 
@@ -167,12 +151,12 @@ def test_without_a_terminal_a_long_stage_says_now_and_then_how_it_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "QUIET", 0.0)
-    shown = show(tmp_path, RUNNING, {"stage": "train", "done": 3, "total": 9, "note": "entropy [0.61]"}, terminal=False)
+    shown = show(tmp_path, RUNNING, {**THREE, "note": "entropy [0.61]"}, terminal=False)
     assert "train      3/9  0:00  entropy [0.61]" in shown
 
 
 def test_on_a_terminal_the_whole_board_is_drawn(tmp_path: Path) -> None:
-    shown = show(tmp_path, RUNNING, {"stage": "train", "done": 3, "total": 9, "note": "acc 0.41"}, terminal=True)
+    shown = show(tmp_path, RUNNING, THREE, terminal=True)
     assert all(stage in shown for stage in wanted(Settings()))
     assert "dpo" not in shown
     assert "acc 0.41" in shown

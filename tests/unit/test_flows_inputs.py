@@ -40,8 +40,27 @@ def path_of(workspace: Workspace) -> str:
     return str(workspace.settings.model_dump(mode="json")["data"]["source"]["path"])
 
 
-def dvc(root: Path, *arguments: str) -> None:
-    subprocess.run([sys.executable, "-m", "dvc", *arguments], cwd=root, env=environment(root), check=True)
+def dvc_add(project: Path, name: str) -> None:
+    """Put a file or a folder under DVC, and commit that."""
+    command = [sys.executable, "-m", "dvc", "add", "--quiet", name]
+    subprocess.run(command, cwd=project, env=environment(project), check=True)
+    commit(project)
+
+
+def commit(project: Path) -> None:
+    git(project, "add", "--all")
+    git(project, "commit", "--quiet", "--message=more")
+
+
+def go_on(workspace: Workspace) -> None:
+    """Place the inputs as a run does that is reopened: where they came from is known by their links alone."""
+    as_reopened = tuple(type(one)(one.path, one.sha256, "link") for one in workspace.inputs)
+    place_inputs(workspace.root, workspace.project, as_reopened, log=workspace.log("inputs"))
+
+
+def check(workspace: Workspace) -> None:
+    """The input in the workspace is the one that the run was made with."""
+    check_digest(workspace.root / path_of(workspace), workspace.inputs[0].sha256)
 
 
 def rows(folder: Path, text: str = '{"question": "2+2", "answer": "4"}\n') -> Path:
@@ -59,14 +78,13 @@ def test_what_git_holds_keeps_its_path(project: Path) -> None:
 def test_a_folder_of_which_git_holds_only_a_part_is_linked_whole(project: Path) -> None:
     (project / "model").mkdir()
     (project / "model/README.md").write_text("a model\n", encoding="utf-8")
-    git(project, "add", "--all")
-    git(project, "commit", "--quiet", "--message=model")
+    commit(project)
     assert locate(project, DEMO, [source("model")]).inputs[0].kept_by == "git"
     (project / ".git/info/exclude").write_text("*.safetensors\n", encoding="utf-8")
     (project / "model/model.safetensors").write_text("weights", encoding="utf-8")
     workspace = ready(project, source("model"))
     assert (workspace.root / path_of(workspace) / "model.safetensors").exists()
-    check_digest(workspace.root / path_of(workspace), workspace.inputs[0].sha256)
+    check(workspace)
 
 
 def test_anything_else_is_linked_by_its_digest_and_its_name(project: Path, tmp_path: Path) -> None:
@@ -75,14 +93,12 @@ def test_anything_else_is_linked_by_its_digest_and_its_name(project: Path, tmp_p
     (found,) = workspace.inputs
     assert path_of(workspace) == f"inputs/{found.sha256[:12]}/rows.jsonl"
     assert (workspace.root / path_of(workspace)).readlink() == file
-    check_digest(workspace.root / path_of(workspace), found.sha256)
+    check(workspace)
 
 
 def test_a_folder_is_linked_whole_and_its_digest_is_that_of_the_folder(project: Path, tmp_path: Path) -> None:
     rows(tmp_path / "model")
-    workspace = ready(project, source(tmp_path / "model"))
-    (found,) = workspace.inputs
-    check_digest(workspace.root / path_of(workspace), found.sha256)
+    check(ready(project, source(tmp_path / "model")))
 
 
 def test_a_run_is_the_same_run_wherever_its_input_lies(project: Path, tmp_path: Path) -> None:
@@ -113,21 +129,17 @@ def test_linked_inputs_and_the_record_are_no_edits_of_the_workspace(project: Pat
 @pytest.mark.parametrize("named", slow_but(["data/rows.jsonl", "data"], "data/rows.jsonl"))
 def test_what_dvc_tracks_keeps_its_path_and_comes_out_of_the_cache(project: Path, named: str) -> None:
     rows(project / "data")
-    dvc(project, "add", "--quiet", "data")
-    git(project, "add", "--all")
-    git(project, "commit", "--quiet", "--message=data")
+    dvc_add(project, "data")
     workspace = ready(project, source(named))
     assert path_of(workspace) == named
-    check_digest(workspace.root / named, workspace.inputs[0].sha256)
+    check(workspace)
     assert (workspace.root / "data/rows.jsonl").stat().st_nlink > 1, "linked to the cache, not copied"
 
 
 @pytest.mark.slow
 def test_a_tracked_file_that_has_changed_since_is_refused_with_the_way_out(project: Path) -> None:
     rows(project / "data")
-    dvc(project, "add", "--quiet", "data/rows.jsonl")
-    git(project, "add", "--all")
-    git(project, "commit", "--quiet", "--message=data")
+    dvc_add(project, "data/rows.jsonl")
     rows(project / "data", '{"question": "changed", "answer": "0"}\n')
     for _attempt in range(2):  # what was pulled in vain is not taken for the right content the second time
         with pytest.raises(InputError, match="another content") as refused:
@@ -138,9 +150,8 @@ def test_a_tracked_file_that_has_changed_since_is_refused_with_the_way_out(proje
 def test_an_input_that_is_gone_when_the_run_goes_on_is_named(project: Path, tmp_path: Path) -> None:
     workspace = ready(project, source(rows(tmp_path / "a")))
     shutil.rmtree(tmp_path / "a")
-    as_reopened = tuple(type(one)(one.path, one.sha256, "link") for one in workspace.inputs)
     with pytest.raises(InputError, match="is gone") as refused:
-        place_inputs(workspace.root, project, as_reopened, log=workspace.log("inputs"))
+        go_on(workspace)
     assert refused.value.where == str(tmp_path / "a/rows.jsonl")
 
 
@@ -149,9 +160,8 @@ def test_an_input_that_was_recorded_before_it_went_comes_out_of_the_cache(projec
     workspace = ready(project, source(rows(tmp_path / "a")))
     track_inputs(workspace)
     shutil.rmtree(tmp_path / "a")
-    as_reopened = tuple(type(one)(one.path, one.sha256, "link") for one in workspace.inputs)
-    place_inputs(workspace.root, project, as_reopened, log=workspace.log("inputs"))
-    check_digest(workspace.root / path_of(workspace), workspace.inputs[0].sha256)
+    go_on(workspace)
+    check(workspace)
 
 
 @pytest.mark.parametrize("name", ["2026-11-22T02:30.jsonl", "-x.jsonl", "a*b [1]'s.jsonl", "rows.dvc"])
@@ -169,9 +179,8 @@ def test_a_name_that_dvc_would_misread_is_recorded_and_comes_back(project: Path,
     workspace = ready(project, f"data.source={json.dumps({'kind': 'jsonl', 'path': str(file)})}")
     track_inputs(workspace)
     file.unlink()
-    as_reopened = tuple(type(one)(one.path, one.sha256, "link") for one in workspace.inputs)
-    place_inputs(workspace.root, project, as_reopened, log=workspace.log("inputs"))
-    check_digest(workspace.root / path_of(workspace), workspace.inputs[0].sha256)
+    go_on(workspace)
+    check(workspace)
 
 
 def test_an_input_that_changed_while_the_run_worked_is_not_recorded_as_what_it_was(
@@ -223,11 +232,8 @@ def test_symbolic_links_into_the_cache_are_not_taken_over(project: Path, tmp_pat
     assert "type = hardlink" in (tmp_path / "copy/.dvc/config.local").read_text(encoding="utf-8")
 
 
-def test_a_configuration_that_dvc_cannot_read_is_one_clear_error(project: Path) -> None:
+def test_no_remote_is_none_and_a_configuration_that_dvc_cannot_read_is_one_clear_error(project: Path) -> None:
+    assert default_remote(project) is None
     (project / ".dvc/config").write_text("[core\n", encoding="utf-8")
     with pytest.raises(InputError, match="cannot be read"):
         default_remote(project)
-
-
-def test_no_remote_is_no_remote(project: Path) -> None:
-    assert default_remote(project) is None

@@ -80,11 +80,8 @@ def test_a_recipe_takes_the_place_of_the_one_that_the_configuration_extends() ->
     assert other.objective.ratio.kind == "gspo"
     assert other.data == load(demo).data
     assert load(demo, recipe=recipe_file("dapo")) == load(demo, recipe=recipe_file(AS_CONFIGURED)) == load(demo)
-
-
-def test_also_where_it_is_extended_by_way_of_another_file() -> None:
-    extended = ROOT / "configs/local-processes.yaml"
-    assert load(extended, recipe=recipe_file("gspo")).objective.ratio.kind == "gspo"
+    by_way_of_another = ROOT / "configs/local-processes.yaml"
+    assert load(by_way_of_another, recipe=recipe_file("gspo")).objective.ratio.kind == "gspo"
 
 
 def test_where_none_is_extended_the_recipe_lies_beneath_the_file(tmp_path: Path) -> None:

@@ -50,9 +50,10 @@ def ready(project: Path, *overrides: str) -> Workspace:
     return workspace
 
 
-def test_the_same_command_on_the_same_tree_is_the_same_run(project: Path) -> None:
+def test_the_same_command_on_the_same_tree_is_the_same_run_and_locating_it_writes_nothing(project: Path) -> None:
     assert locate(project, DEMO).run_id == locate(project, DEMO).run_id
     assert locate(project, DEMO).run_id.startswith("demo-")
+    assert not (project / "runs").exists()
 
 
 def test_another_setting_or_another_tree_is_another_run(project: Path) -> None:
@@ -69,12 +70,6 @@ def test_committing_the_same_tree_keeps_the_run(project: Path) -> None:
     after = ready(project)
     assert after.run_id == before.run_id
     assert after.snapshot.commit != before.snapshot.commit
-
-
-def test_locating_writes_nothing(project: Path) -> None:
-    workspace = locate(project, DEMO)
-    assert not workspace.root.exists()
-    assert not (project / "runs").exists()
 
 
 def test_from_a_folder_inside_the_project_the_way_to_its_top_is_said(
@@ -111,11 +106,14 @@ def test_an_earlier_commit_can_be_run_again(project: Path) -> None:
     assert again.run_id == first.run_id
 
 
-def test_what_a_run_wrote_is_kept_when_it_goes_on(project: Path) -> None:
+def test_what_a_run_wrote_is_kept_when_it_goes_on_and_fresh_starts_from_an_empty_workspace(project: Path) -> None:
     workspace = ready(project)
     (workspace.root / "dvc.lock").write_text("schema: '2.0'\n", encoding="utf-8")
     ready(project)
     assert (workspace.root / "dvc.lock").exists()
+    with workspace.lock():
+        workspace.ensure(fresh=True)
+    assert not (workspace.root / "dvc.lock").exists()
 
 
 def test_what_a_process_that_was_killed_was_writing_is_no_edit(project: Path) -> None:
@@ -126,14 +124,6 @@ def test_what_a_process_that_was_killed_was_writing_is_no_edit(project: Path) ->
     (workspace.root / ".another.a1b2c3d4").write_text("", encoding="utf-8")
     with pytest.raises(InputError, match="another"):
         ready(project)
-
-
-def test_fresh_starts_from_an_empty_workspace(project: Path) -> None:
-    workspace = ready(project)
-    (workspace.root / "dvc.lock").write_text("schema: '2.0'\n", encoding="utf-8")
-    with workspace.lock():
-        workspace.ensure(fresh=True)
-    assert not (workspace.root / "dvc.lock").exists()
 
 
 @pytest.mark.parametrize("name", ["code.py", "params.yaml"])
@@ -151,19 +141,27 @@ def test_the_python_of_the_servers_is_found_from_inside_the_workspace(project: P
     assert settings["rollout"]["engine"]["python"] == str(Path.cwd() / "env/bin/python")
 
 
-def test_a_missing_input_is_refused_before_anything_is_made(project: Path) -> None:
-    with pytest.raises(InputError, match="not found"):
-        locate(project, DEMO, ["data.source={kind: jsonl, path: nowhere.jsonl}"])
-    assert not (project / "runs").exists()
+SUITE = "evaluation.suites.mine={kind: file, path: mine.jsonl, format: question_answer}"
 
 
-def test_a_suite_with_a_malformed_row_is_refused_before_anything_is_made(project: Path) -> None:
+@pytest.mark.parametrize(
+    ("override", "what", "where"),
+    [
+        ("data.source={kind: jsonl, path: nowhere.jsonl}", "not found", "nowhere.jsonl"),
+        (SUITE, "not a row of format question_answer", "mine.jsonl:2"),
+        ("record.git_remote=origin", "no Git remote named 'origin'", "hub"),
+    ],
+)
+def test_what_a_run_could_not_use_is_refused_before_anything_is_made(
+    project: Path, override: str, what: str, where: str
+) -> None:
+    git(project, "remote", "add", "hub", "file:///nowhere")
     (project / "mine.jsonl").write_text('{"question": "2+2", "answer": 4}\n{"question": "3+3"}\n', encoding="utf-8")
-    suite = "evaluation.suites.mine={kind: file, path: mine.jsonl, format: question_answer}"
-    with pytest.raises(InputError, match="not a row of format question_answer") as refused:
-        locate(project, DEMO, [suite])
-    assert "mine.jsonl:2" in str(refused.value)
+    with pytest.raises(InputError, match=what) as refused:
+        locate(project, DEMO, [override])
+    assert where in str(refused.value)
     assert not (project / "runs").exists()
+    assert locate(project, DEMO, ["record.git_remote=hub"]).run_id == locate(project, DEMO).run_id
 
 
 def test_a_second_process_is_refused_with_the_holder_of_the_run(project: Path) -> None:
@@ -206,14 +204,6 @@ def test_a_flow_waits_for_whoever_runs_the_same_and_says_for_whom(project: Path)
     waiting.join(10)
     assert order == ["first", "second"]
     assert said[0].startswith(f"{workspace.run_id} waits for process {os.getpid()} (")
-
-
-def test_a_git_remote_that_is_not_there_is_refused_before_anything_is_made(project: Path) -> None:
-    git(project, "remote", "add", "hub", "file:///nowhere")
-    with pytest.raises(InputError, match="no Git remote named 'origin'") as refused:
-        locate(project, DEMO, ["record.git_remote=origin"])
-    assert "hub" in str(refused.value)
-    assert locate(project, DEMO, ["record.git_remote=hub"]).run_id == locate(project, DEMO).run_id
 
 
 def test_a_folder_that_cannot_be_written_is_one_clear_error(project: Path) -> None:
@@ -265,10 +255,8 @@ def test_where_servers_and_ranks_are_may_change_under_way(project: Path, changed
     "changed", ["rollout.engine.kv_cache_dtype=fp8_e4m3", "learner.kind=deepspeed", "rollout.engine.dtype=bfloat16"]
 )
 def test_what_a_completion_or_an_update_depends_on_makes_another_run(project: Path, changed: str) -> None:
-    assert (
-        locate(project, DEMO, SERVED).run_id
-        != locate(project, DEMO, (*SERVED, "launch.kind=processes", changed)).run_id
-    )
+    other = locate(project, DEMO, (*SERVED, "launch.kind=processes", changed))
+    assert other.run_id != locate(project, DEMO, SERVED).run_id
 
 
 def test_the_runs_of_a_project_share_evaluations_and_a_reproduction_has_its_own(tmp_path: Path) -> None:

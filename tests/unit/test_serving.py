@@ -8,10 +8,12 @@ import json
 import os
 import re
 import socket
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -39,29 +41,24 @@ DEPLOYED = ["post-training", "nightly", "promote", "audit-verifier", "audit-run"
 
 def place(**changes: Any) -> Service:
     url = "http://127.0.0.1:4200"
-    return Service(
-        **{"server": ProcessIdentity.of(os.getpid()), "api_url": f"{url}/api", "ui_url": url, "pages_url": url}
-        | changes
-    )
+    urls = {"api_url": f"{url}/api", "ui_url": url, "pages_url": url}
+    return Service(**{"server": ProcessIdentity.of(os.getpid()), **urls, **changes})
 
 
-def test_other_commands_use_the_server_that_runs(tmp_path: Path) -> None:
+def test_other_commands_use_the_server_that_runs_or_that_the_caller_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "PREFECT_API_URL" not in prefect_environment(tmp_path, quiet=True)
     write_service(tmp_path, place())
     assert prefect_environment(tmp_path, quiet=True)["PREFECT_API_URL"] == "http://127.0.0.1:4200/api"
-
-
-def test_the_callers_server_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_service(tmp_path, place())
     monkeypatch.setenv("PREFECT_API_URL", "http://elsewhere/api")
     assert "PREFECT_API_URL" not in prefect_environment(tmp_path, quiet=True)
 
 
 def test_what_a_dead_serve_left_is_ignored(tmp_path: Path) -> None:
     me = ProcessIdentity.of(os.getpid())
-    write_service(
-        tmp_path, place(server=ProcessIdentity(pid=me.pid, created=me.created - 60))
-    )  # the number was used before
+    before = ProcessIdentity(pid=me.pid, created=me.created - 60)  # the number was used before
+    write_service(tmp_path, place(server=before))
     assert served(tmp_path) is None
     service_file(tmp_path).write_text("{", encoding="utf-8")
     assert served(tmp_path) is None
@@ -113,11 +110,11 @@ def test_secrets_reach_only_whom_they_concern(tmp_path: Path, monkeypatch: pytes
     assert not any(secret in repr(options) for secret in ("one@", "two", "three"))
     inherited = dict(os.environ)
 
+    secrets = {"database": ":one@", "webhook": "/two", "auth": ":three"}
+
     def knows(environment: dict[str, str]) -> set[str]:
         text = json.dumps(inherited | environment)
-        return {
-            name for name, secret in (("database", ":one@"), ("webhook", "/two"), ("auth", ":three")) if secret in text
-        }
+        return {name for name, secret in secrets.items() if secret in text}
 
     assert knows(environments.server_environment(options)) == {"database", "auth"}
     assert knows(environments.registrar_environment(options)) == {"webhook", "auth"}
@@ -202,22 +199,19 @@ class FakeClient:
         self.updated = True
 
 
-@pytest.mark.parametrize(("theirs", "worker"), [("there", "OFFLINE"), ("gone", "ONLINE")])
-def test_another_projects_pool_is_not_taken_over(tmp_path: Path, theirs: str, worker: str) -> None:
-    (tmp_path / "there").mkdir()
-    client = FakeClient(tmp_path / theirs, worker)
-    with pytest.raises(InputError, match=f"another project: {tmp_path / theirs}"):
-        make_pool(client, tmp_path / "mine")  # type: ignore[arg-type]
-    assert not client.updated
-
-
-@pytest.mark.parametrize(("before", "worker"), [("mine", "ONLINE"), ("gone", "OFFLINE")])
-def test_a_project_keeps_its_pool_when_it_is_served_again_or_was_moved(
-    tmp_path: Path, before: str, worker: str
+@pytest.mark.parametrize(
+    ("before", "worker", "taken"),
+    [("there", "OFFLINE", False), ("gone", "ONLINE", False), ("mine", "ONLINE", True), ("gone", "OFFLINE", True)],
+)
+def test_another_projects_pool_is_not_taken_over_but_that_of_a_project_that_was_moved(
+    tmp_path: Path, before: str, worker: str, taken: bool
 ) -> None:
+    (tmp_path / "there").mkdir()
     client = FakeClient(tmp_path / before, worker)
-    make_pool(client, tmp_path / "mine")  # type: ignore[arg-type]
-    assert client.updated
+    refused = pytest.raises(InputError, match=f"another project: {tmp_path / before}")
+    with nullcontext() if taken else refused:
+        make_pool(client, tmp_path / "mine")  # type: ignore[arg-type]
+    assert client.updated == taken
 
 
 def test_after_a_long_pause_runs_that_the_server_took_for_dead_are_given_back_too() -> None:
@@ -258,24 +252,23 @@ class Parts:
         self.serving._supervise("http://127.0.0.1")
 
 
+@pytest.fixture
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Parts:
+    return Parts(tmp_path, monkeypatch)
+
+
 def test_runs_that_a_restarted_server_took_for_dead_are_given_back_with_the_worker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     since: list[datetime | None] = []
-    monkeypatch.setattr(
-        serve, "reschedule", lambda server, why, worker, crashed_since: since.append(crashed_since) or []
-    )
-    parts = Parts(tmp_path, monkeypatch)
+    monkeypatch.setattr(serve, "reschedule", lambda server, why, worker, crashed: since.append(crashed) or [])
     parts.look("server", "worker")
     monkeypatch.setattr(serve, "CATCHING_UP", timedelta(0))
     parts.look("worker")
     assert [at is not None for at in since] == [True, False]
 
 
-def test_a_server_that_dies_once_more_while_it_is_started_again_is_started_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parts = Parts(tmp_path, monkeypatch)
+def test_a_server_that_dies_once_more_while_it_is_started_again_is_started_again(parts: Parts) -> None:
     parts.starts = [False, True]
     parts.look("server")
     assert not parts.parts["server"].alive
@@ -286,18 +279,11 @@ def test_a_server_that_dies_once_more_while_it_is_started_again_is_started_again
 
 
 def test_a_server_that_is_busy_when_the_worker_is_started_again_ends_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = iter([ServerUnavailable("does not answer (ReadTimeout)", where="here")])
-
-    def busy_once(*_: object) -> list[str]:
-        for error in answers:
-            raise error
-        return ["continued"]
-
-    monkeypatch.setattr(serve, "reschedule", busy_once)
+    busy = ServerUnavailable("does not answer (ReadTimeout)", where="here")
+    monkeypatch.setattr(serve, "reschedule", Mock(side_effect=[busy, ["continued"]]))
     monkeypatch.setattr(serve, "BUSY", 0.0)
-    parts = Parts(tmp_path, monkeypatch)
     parts.look("worker")
     assert not parts.parts["worker"].alive
     parts.look()
@@ -380,12 +366,8 @@ class Deployed:
 
 def test_schedules_follow_the_file_and_those_of_the_ui_stay() -> None:
     cron = CronSchedule(cron="0 2 * * *", timezone="Etc/UTC")
-    server = Deployed(
-        *(
-            SimpleNamespace(id=f"{slug} id", slug=slug, schedule=cron, parameters={})
-            for slug in ("same", "changed", "renamed", None)
-        )
-    )
+    slugs = ("same", "changed", "renamed", None)
+    server = Deployed(*(SimpleNamespace(id=f"{one} id", slug=one, schedule=cron, parameters={}) for one in slugs))
     same = {"cron": "0 2 * * *", "timezone": "Etc/UTC"}
     wanted = [{"slug": "same"}, {"slug": "changed", "parameters": {"keep_days": 3}}]
     schedule(server, "d", [ScheduleEntry.model_validate(same | entry) for entry in wanted])  # type: ignore[arg-type]

@@ -65,18 +65,20 @@ def test_a_report_is_served_with_headers_that_keep_it_from_doing_harm(server: Pa
     assert "Access-Control-Allow-Origin" not in answer.headers
 
 
-def test_what_pages_need_is_served_too(server: PageServer) -> None:
-    answer = ask(server, "/runs/demo-12345678/out/data/docs/style.css?v=1")
-    assert (answer.status, answer.headers["Content-Type"]) == (200, "text/css; charset=utf-8")
-
-
-def test_a_page_of_the_evidence_for_a_candidate_is_served(server: PageServer) -> None:
-    answer = ask(server, f"/evidence/{EVIDENCE}/out/report.html")
-    assert (answer.status, answer.read()) == (200, b"<p>what was judged</p>")
-
-
-def test_the_first_page_lists_the_reports(server: PageServer) -> None:
-    assert f'<a href="{REPORT}">demo-12345678</a>'.encode() in ask(server, "/").read()
+@pytest.mark.parametrize(
+    ("path", "kind", "body"),
+    [
+        ("/runs/demo-12345678/out/data/docs/style.css?v=1", "text/css", "p {}"),
+        (f"/evidence/{EVIDENCE}/out/report.html", "text/html", "<p>what was judged</p>"),
+        ("/", "text/html", f'<a href="{REPORT}">demo-12345678</a>'),
+    ],
+)
+def test_what_pages_need_the_evidence_and_a_list_of_reports_are_served(
+    server: PageServer, path: str, kind: str, body: str
+) -> None:
+    answer = ask(server, path)
+    assert (answer.status, answer.headers["Content-Type"]) == (200, f"{kind}; charset=utf-8")
+    assert body.encode() in answer.read()
 
 
 @pytest.mark.parametrize(

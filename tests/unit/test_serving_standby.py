@@ -81,21 +81,20 @@ def test_the_process_becomes_that_of_the_flow_run_for_others_too(tmp_path: Path)
         assert mark_of(psutil.Process(process.pid), FLOW_RUN) == ID
 
 
-@pytest.mark.parametrize("variable", ["LATE", "PREFECT_API_URL", "PATH"])
-def test_another_environment_than_it_loaded_in_replaces_it(tmp_path: Path, variable: str) -> None:
-    with standing_by(tmp_path) as (process, env):
-        assert given(process, {**env, FLOW_RUN: ID, variable: "changed"}) == "loaded again"
-
-
-def test_a_file_that_changes_while_it_is_loaded_replaces_it(tmp_path: Path) -> None:
-    with standing_by(tmp_path, "import os, time; time.sleep(0.05); os.utime(__file__)") as (process, env):
-        assert given(process, {**env, FLOW_RUN: ID}) == "loaded again"
-
-
-@pytest.mark.parametrize("change", ["os.utime(__file__, (1, 1))", "os.unlink(__file__)"])
-def test_another_file_than_it_loaded_replaces_it(tmp_path: Path, change: str) -> None:
-    with standing_by(tmp_path, CHANGES.replace("CHANGE", change)) as (process, env):
-        assert given(process, {**env, FLOW_RUN: ID}) == "loaded again"
+@pytest.mark.parametrize(
+    ("needed", "variables"),
+    [
+        *(("", {variable: "changed"}) for variable in ("LATE", "PREFECT_API_URL", "PATH")),
+        ("import os, time; time.sleep(0.05); os.utime(__file__)", {}),  # while it is loaded
+        (CHANGES.replace("CHANGE", "os.utime(__file__, (1, 1))"), {}),
+        (CHANGES.replace("CHANGE", "os.unlink(__file__)"), {}),
+    ],
+)
+def test_another_environment_or_another_file_than_it_loaded_replaces_it(
+    tmp_path: Path, needed: str, variables: dict[str, str]
+) -> None:
+    with standing_by(tmp_path, needed) as (process, env):
+        assert given(process, {**env, FLOW_RUN: ID, **variables}) == "loaded again"
 
 
 def test_it_ends_with_its_worker(tmp_path: Path) -> None:
@@ -175,13 +174,8 @@ def test_one_that_has_died_and_one_that_does_not_fit_are_not_used(command, tmp_p
         await standby.end()
 
     asyncio.run(runs())
-    out = capfd.readouterr().out
-    assert [line for line in out.split("\n") if line] == [
-        "started dead",
-        "started command",
-        "started folder",
-        "standby fits",
-    ]
+    said = [line for line in capfd.readouterr().out.split("\n") if line]
+    assert said == ["started dead", "started command", "started folder", "standby fits"]
 
 
 def test_a_log_that_cannot_be_written_does_not_end_the_flow_run(command, tmp_path, monkeypatch) -> None:

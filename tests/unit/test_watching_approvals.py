@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from rich.console import Console
-from test_watching_runs import FakePrefect, ran
+from test_watching_runs import FakePrefect, printed, ran, serving
 from typer.testing import CliRunner
 
 from components.config.promotion import FILE, load_policy
@@ -51,12 +48,9 @@ def digest(proposed: tuple[Path, str]) -> str:
 
 @pytest.fixture
 def prefect(monkeypatch: pytest.MonkeyPatch, project: Path) -> Iterator[FakePrefect]:
-    server = FakePrefect()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("PREFECT_API_URL", server.url)
-    yield server
-    server.shutdown()
-    server.server_close()
+    with serving() as server:
+        monkeypatch.setenv("PREFECT_API_URL", server.url)
+        yield server
 
 
 def suspended(digest: str, **parameters: str) -> dict[str, Any]:
@@ -68,24 +62,18 @@ def suspended(digest: str, **parameters: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def printed(found: Found) -> str:
-    console = Console(width=100, file=io.StringIO())
-    approvals.show(console, found)
-    return cast(io.StringIO, console.file).getvalue()
-
-
 def test_without_a_server_a_candidate_without_a_decision_waits_since_its_run_ended(project: Path, digest: str) -> None:
     found = find_waiting(project, [ran(project, "demo-1", candidate=digest)])
     (one,) = found.waiting
     assert (one.candidate, one.run, one.since) == (digest, "demo-1", "2026-01-01T10:02:05+00:00")
     assert (one.waits_for, one.suspended) == ("1 approval", "")
-    said = printed(found)
+    said = printed(approvals.show, found)
     assert digest[:12] in said and "demo-1" in said
     assert f"evenkeel approve {digest[:12]} --by YOUR-NAME" in said
     assert found.problems == []
 
 
-def test_a_candidate_of_a_run_that_is_not_here_is_listed_by_what_its_record_says(project: Path, digest: str) -> None:
+def test_a_candidate_of_a_run_that_is_not_here_is_listed_by_what_its_record_says(project: Path) -> None:
     (one,) = find_waiting(project, []).waiting
     assert (one.run, one.since) == ("demo-1", "")
 
@@ -98,7 +86,7 @@ def test_a_suspended_run_says_since_when_it_asks_and_where_to_answer(
     (one,) = found.waiting
     assert one.since == "2026-01-03T08:30:00+00:00"
     assert one.suspended == f"{prefect.url.removesuffix('/api')}/runs/flow-run/f10"
-    assert one.suspended in printed(found)
+    assert one.suspended in printed(approvals.show, found)
 
 
 def test_a_suspended_run_about_another_registry_is_not_taken_for_this_one(
@@ -131,7 +119,7 @@ def test_a_decided_candidate_waits_for_nobody(project: Path, digest: str) -> Non
     context = RegistryContext(project, DirectoryStore(project / DEFAULT), load_policy(project))
     reject_candidate(context, digest, StatementOptions("Grace", "no"))
     assert find_waiting(project, []) == Found([], [])
-    assert printed(Found([], [])) == ""
+    assert printed(approvals.show, Found([], [])) == ""
 
 
 def test_several_approvals_are_counted_as_they_come(project: Path, digest: str) -> None:
@@ -157,7 +145,6 @@ def test_the_command_prints_both_tables_and_json_has_what_each_run_waits_for(pro
 
 
 def test_json_has_a_row_for_a_candidate_of_no_run_that_is_here(project: Path, digest: str) -> None:
-    found = find_waiting(project, [])
-    (row,) = approvals.rows([], [replace(found.waiting[0], run="demo-9")])
+    (row,) = approvals.rows([], [replace(find_waiting(project, []).waiting[0], run="demo-9")])
     assert (row["run"], row["state"], row["candidate"]) == ("demo-9", "candidate", digest)
     assert row["waiting"]["waits_for"] == "1 approval"

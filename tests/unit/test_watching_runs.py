@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -41,6 +42,13 @@ SLEEPER = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
 
 
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "POLL", 0.02)
+    for name, seconds in (("POLL", 0.02), ("WORKER_START", 0.3), ("WORKER_GRACE", 0.3), ("KILL_GRACE", 2.0)):
+        monkeypatch.setattr(cancelling, name, seconds)
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "runs").mkdir()
@@ -68,6 +76,7 @@ def ran(project: Path, run_id: str, **changes: Any) -> RunView:
 
 
 LIVE: dict[str, Any] = {"state": "running", "ended": None, "candidate": None}
+DEAD: dict[str, Any] = {**LIVE, "created": 1.0, "deployed": "f10"}
 
 
 def progress(run: RunView, *events: dict[str, Any]) -> None:
@@ -173,21 +182,14 @@ def test_a_stage_that_a_dead_run_was_in_is_not_said_to_be_running(project: Path)
     assert "interrupted" in printed(show_run, run)
 
 
-def test_an_empty_name_is_no_run(project: Path) -> None:
-    ran(project, "demo-1")
-    with pytest.raises(InputError, match="no run ''"):
-        find_run(project, "")
-
-
 def test_a_run_is_found_by_as_much_of_its_name_as_is_needed(project: Path) -> None:
     for name in ("demo-1a", "demo-1b", "demo-1"):
         ran(project, name)
     assert find_run(project, "demo-1a").run_id == "demo-1a"
     assert find_run(project, "demo-1").run_id == "demo-1", "an exact name wins"
-    with pytest.raises(InputError, match="3 runs begin with 'demo'"):
-        find_run(project, "demo")
-    with pytest.raises(InputError, match="no run 'other'") as caught:
-        find_run(project, "other")
+    for name, what in (("demo", "3 runs begin with 'demo'"), ("", "no run ''"), ("other", "no run 'other'")):
+        with pytest.raises(InputError, match=what) as caught:
+            find_run(project, name)
     assert "demo-1a" in str(caught.value)
 
 
@@ -247,8 +249,7 @@ def until(parts: list[str], wanted: str) -> None:
         time.sleep(0.02)
 
 
-def test_following_goes_from_stage_to_stage_until_the_run_ends(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "POLL", 0.02)
+def test_following_goes_from_stage_to_stage_until_the_run_ends(project: Path) -> None:
     run = ran(project, "demo-1", **LIVE)
     progress(run, begins("data"))
     log(run, "data", "one\n")
@@ -267,10 +268,7 @@ def test_following_goes_from_stage_to_stage_until_the_run_ends(project: Path, mo
 
 
 @pytest.mark.parametrize("stage", [None, "sft"])
-def test_following_waits_for_a_log_that_is_not_begun(
-    project: Path, monkeypatch: pytest.MonkeyPatch, stage: str | None
-) -> None:
-    monkeypatch.setattr(logs, "POLL", 0.02)
+def test_following_waits_for_a_log_that_is_not_begun(project: Path, stage: str | None) -> None:
     run = ran(project, "demo-1", **LIVE)
     thread, parts = following(run, stage)
     time.sleep(0.1)
@@ -289,8 +287,7 @@ def test_a_run_that_has_ended_and_printed_nothing_is_not_followed(project: Path)
     assert "evenkeel run --resume demo-1" in str(refused.value)
 
 
-def test_following_survives_a_log_that_is_cut_or_replaced(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "POLL", 0.02)
+def test_following_survives_a_log_that_is_cut_or_replaced(project: Path) -> None:
     run = ran(project, "demo-1", **LIVE)
     path = run.layout.logs / "train.log"
     log(run, "train", "one, which is long\n")
@@ -308,14 +305,6 @@ def test_following_survives_a_log_that_is_cut_or_replaced(project: Path, monkeyp
 
 
 # cancel
-
-
-@pytest.fixture
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cancelling, "POLL", 0.02)
-    monkeypatch.setattr(cancelling, "WORKER_START", 0.3)
-    monkeypatch.setattr(cancelling, "WORKER_GRACE", 0.3)
-    monkeypatch.setattr(cancelling, "KILL_GRACE", 2.0)
 
 
 def process(code: str) -> Iterator[subprocess.Popen[bytes]]:
@@ -348,14 +337,12 @@ def cancelled(run: RunView, grace: float = 10) -> str:
     return "\n".join(said)
 
 
-@pytest.mark.usefixtures("_soon")
 def test_a_run_by_hand_is_asked_to_end(project: Path, sleeper: subprocess.Popen[bytes]) -> None:
     said = cancelled(run_by(project, sleeper))
     assert sleeper.wait(5) == -15
     assert said == f"sent SIGTERM to process {sleeper.pid}\ncancelled; to continue: evenkeel run --resume demo-1"
 
 
-@pytest.mark.usefixtures("_soon")
 def test_a_run_that_does_not_end_is_killed_and_that_is_said(project: Path, stubborn: subprocess.Popen[bytes]) -> None:
     said = cancelled(run_by(project, stubborn), grace=0.3)
     assert stubborn.wait(5) == -9
@@ -429,8 +416,8 @@ class Answers(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def prefect() -> Iterator[FakePrefect]:
+@contextmanager
+def serving() -> Iterator[FakePrefect]:
     server = FakePrefect()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
@@ -438,7 +425,16 @@ def prefect() -> Iterator[FakePrefect]:
     server.server_close()
 
 
-@pytest.mark.usefixtures("_soon")
+@pytest.fixture
+def prefect() -> Iterator[FakePrefect]:
+    with serving() as server:
+        yield server
+
+
+def of_worker(project: Path, child: subprocess.Popen[bytes], server: FakePrefect, **changes: Any) -> RunView:
+    return run_by(project, child, **{"deployed": "f10", "flow_run": "f10", "api": server.url, **changes})
+
+
 def test_a_run_of_a_worker_is_cancelled_through_its_server(
     project: Path, sleeper: subprocess.Popen[bytes], prefect: FakePrefect
 ) -> None:
@@ -447,79 +443,70 @@ def test_a_run_of_a_worker_is_cancelled_through_its_server(
         prefect.state = "CANCELLED"
 
     prefect.on_cancelling = worker
-    said = cancelled(run_by(project, sleeper, deployed="f10", flow_run="f10", api=prefect.url))
+    said = cancelled(of_worker(project, sleeper, prefect))
     assert prefect.asked == [("/api/flow_runs/f10/set_state", "CANCELLING", False)]
     assert "cancellation of flow run f10" in said
 
 
-@pytest.mark.usefixtures("_soon")
-def test_where_no_worker_answers_the_process_is_ended_and_the_state_set(
-    project: Path, sleeper: subprocess.Popen[bytes], prefect: FakePrefect
+@pytest.mark.parametrize(
+    ("server", "changes", "why"),
+    [
+        ({}, {}, "no worker has ended it"),
+        ({"accepts": False}, {}, "did not accept it (abort)"),
+        ({}, {"api": f"http://127.0.0.1:{free_port()}/api"}, "does not answer (ConnectError)"),
+        ({"code": 401}, {}, "refuses (401 Unauthorized); set PREFECT_API_AUTH_STRING to user:password"),
+    ],
+)
+def test_where_neither_worker_nor_server_ends_a_run_its_process_gets_a_signal(
+    project: Path,
+    sleeper: subprocess.Popen[bytes],
+    prefect: FakePrefect,
+    server: dict[str, Any],
+    changes: dict[str, Any],
+    why: str,
 ) -> None:
-    said = cancelled(run_by(project, sleeper, deployed="f10", flow_run="f10", api=prefect.url))
+    vars(prefect).update(server)
+    said = cancelled(of_worker(project, sleeper, prefect, **changes))
+    assert why in said
+    assert ("does not answer" in said) == ("does not answer" in why)
     assert sleeper.wait(5) == -15
-    assert "no worker has ended it" in said
-    assert prefect.asked[-1] == ("/api/flow_runs/f10/set_state", "CANCELLED", True)
+    if not (server or changes):
+        assert prefect.asked[-1] == ("/api/flow_runs/f10/set_state", "CANCELLED", True)
 
 
-@pytest.mark.usefixtures("_soon")
-def test_a_server_that_does_not_answer_or_refuses_does_not_save_a_run(
-    project: Path, sleeper: subprocess.Popen[bytes], prefect: FakePrefect
-) -> None:
-    prefect.accepts = False
-    said = cancelled(run_by(project, sleeper, deployed="f10", flow_run="f10", api=prefect.url))
-    assert "did not accept it (abort)" in said
-    assert sleeper.wait(5) == -15
-
-
-@pytest.mark.usefixtures("_soon")
-def test_without_the_server_the_process_is_ended_all_the_same(project: Path, sleeper: subprocess.Popen[bytes]) -> None:
-    said = cancelled(
-        run_by(project, sleeper, deployed="f10", flow_run="f10", api=f"http://127.0.0.1:{free_port()}/api")
-    )
-    assert "does not answer (ConnectError)" in said
-    assert sleeper.wait(5) == -15
-
-
-@pytest.mark.usefixtures("_soon")
 @pytest.mark.parametrize("state", ["SCHEDULED", "PENDING", "RUNNING"])
 def test_a_dead_run_that_a_worker_would_go_on_with_is_cancelled(
     project: Path, prefect: FakePrefect, state: str
 ) -> None:
     prefect.state = state
-    run = ran(project, "demo-1", **{**LIVE, "created": 1.0}, deployed="f10", flow_run="f10", api=prefect.url)
+    run = ran(project, "demo-1", **DEAD, flow_run="f10", api=prefect.url)
     assert "it was to be continued: cancelled flow run f10" in cancelled(run)
     assert prefect.state == "CANCELLED"
     assert find_run(project, "demo-1").state == "stopped"
 
 
-@pytest.mark.usefixtures("_soon")
 def test_a_dead_run_whose_worker_started_again_is_stopped_there(
     project: Path, prefect: FakePrefect, sleeper: subprocess.Popen[bytes]
 ) -> None:
     def worker() -> None:
-        run_by(project, sleeper, deployed="f10", flow_run="f10", api=prefect.url)
+        of_worker(project, sleeper, prefect)
 
     prefect.state, prefect.on_cancelling = "PENDING", worker
-    run = ran(project, "demo-1", **{**LIVE, "created": 1.0}, deployed="f10", flow_run="f10", api=prefect.url)
-    cancelled(run)
+    cancelled(ran(project, "demo-1", **DEAD, flow_run="f10", api=prefect.url))
     assert sleeper.wait(5) == -15
     assert prefect.state == "CANCELLED"
 
 
-@pytest.mark.usefixtures("_soon")
 def test_a_dead_run_is_not_said_to_be_over_while_its_server_is_away_or_when_its_flow_run_ended(
     project: Path, prefect: FakePrefect
 ) -> None:
-    gone = {**LIVE, "created": 1.0, "deployed": "f10"}
     with pytest.raises(InputError, match="goes on with it at its next start"):
-        cancelled(ran(project, "demo-1", **gone, api=f"http://127.0.0.1:{free_port()}/api"))
+        cancelled(ran(project, "demo-1", **DEAD, api=f"http://127.0.0.1:{free_port()}/api"))
     prefect.state = "FAILED"
     with pytest.raises(InputError, match="it is dead"):
-        cancelled(ran(project, "demo-1", **gone, api=prefect.url))
+        cancelled(ran(project, "demo-1", **DEAD, api=prefect.url))
 
 
-@pytest.mark.usefixtures("_soon")
 def test_other_flow_runs_that_wait_for_the_run_are_cancelled_or_named(
     project: Path, sleeper: subprocess.Popen[bytes], prefect: FakePrefect
 ) -> None:
@@ -529,24 +516,13 @@ def test_other_flow_runs_that_wait_for_the_run_are_cancelled_or_named(
         {"id": "f12", "name": "planned", "deployment_id": "d", "state_type": "SCHEDULED"},
         {"id": "f13", "name": "by-hand", "deployment_id": None, "state_type": "RUNNING"},
     ]
-    said = cancelled(run_by(project, sleeper, deployed="f10", flow_run="f10", api=prefect.url))
+    said = cancelled(of_worker(project, sleeper, prefect))
     assert prefect.asked[:2] == [
         ("/api/flow_runs/f11/set_state", "CANCELLING", False),
         ("/api/flow_runs/f12/set_state", "CANCELLED", True),
     ]
     assert "f13" not in str(prefect.asked)
     assert "flow run by-hand was started by hand" in said
-    assert sleeper.wait(5) == -15
-
-
-@pytest.mark.usefixtures("_soon")
-def test_a_server_that_wants_a_password_is_not_said_to_be_silent(
-    project: Path, sleeper: subprocess.Popen[bytes], prefect: FakePrefect
-) -> None:
-    prefect.code = 401
-    said = cancelled(run_by(project, sleeper, deployed="f10", flow_run="f10", api=prefect.url))
-    assert "refuses (401 Unauthorized); set PREFECT_API_AUTH_STRING to user:password" in said
-    assert "does not answer" not in said
     assert sleeper.wait(5) == -15
 
 
