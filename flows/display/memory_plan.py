@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,9 +65,7 @@ def planned(settings: Settings, model: Path | None, room: Room, prompt: int) -> 
     at = model or (own.path if isinstance(own, CheckpointModel) else None)
     config = config_at(at) if at is not None else tiny_config(own)  # type: ignore[arg-type]
 
-    @cache
-    def shape_with(lora: LoraSettings | None) -> Shape:
-        return shape_of(config, lora)
+    shape_with = cache(partial(shape_of, config))
 
     def shape_for(chosen: Settings) -> Shape:
         return shape_with(chosen.policy.lora)
@@ -75,16 +73,9 @@ def planned(settings: Settings, model: Path | None, room: Room, prompt: int) -> 
     if room == Room() and settings.launch.kind != "kubernetes":
         room = Room(available(), None if settings.device == "cpu" else gpu_memory())
     processes = processes_for(settings, shape_for, room, prompt)
-    return Planned(
-        settings,
-        shape_for(settings),
-        Load.of(settings, prompt),
-        room,
-        processes,
-        lacks(settings, processes, room),
-        helps(settings, shape_for, room, prompt),
-        list(compared(settings, shape_for, room, prompt)),
-    )
+    lacking, helping = lacks(settings, processes, room), helps(settings, shape_for, room, prompt)
+    load, others = Load.of(settings, prompt), compared(settings, shape_for, room, prompt)
+    return Planned(settings, shape_for(settings), load, room, processes, lacking, helping, others)
 
 
 def compared(settings: Settings, shape_for: Callable[[Settings], Shape], room: Room, prompt: int) -> list[Other]:

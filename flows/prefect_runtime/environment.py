@@ -97,11 +97,7 @@ def _begin_server() -> None:
 
 
 def start_server() -> None:
-    """Wait until the Prefect server answers.
-
-    Raises:
-        InputError: it does not, or not without another password.
-    """
+    """Wait until the Prefect server answers. One that does not, or not without another password, is an `InputError`."""
     from prefect.client.orchestration import get_client
     from prefect.settings import get_current_settings
 

@@ -42,11 +42,6 @@ def completed_as(outcome: R, name: str, message: str) -> R:
 
 
 def value(returned: R) -> R:
-    """What a call of a task returned. Unlike a flow, a task that ends with a state of its own returns that state.
-
-    Raises:
-        EvenkeelError: the failure that `expected_failures` put there.
-    """
-    if not isinstance(returned, State):
-        return returned
-    return cast("R", returned.result())
+    """What a call of a task returned, or its failure (`expected_failures`) raised. Unlike a flow, a task that ends with
+    a state of its own returns that state."""
+    return cast("R", returned.result()) if isinstance(returned, State) else returned

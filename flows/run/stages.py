@@ -80,11 +80,8 @@ def reproduce(workspace: Workspace, stage: str, *, force: bool = False) -> Stage
 
 
 def execute(workspace: Workspace, stage: str) -> StageResult:
-    """Execute one stage on whatever is there, outside DVC, which would ask for every stage before it.
-
-    Raises:
-        StageFailed: it did not succeed.
-    """
+    """Execute one stage on whatever is there, outside DVC, which would ask for every stage before it. One that does not
+    succeed is `StageFailed`."""
     command = [sys.executable, "-m", "components", stage, "--config", "params.yaml"]
     return _run(workspace, stage, partial(run, command, cwd=workspace.root))
 

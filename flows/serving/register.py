@@ -55,11 +55,8 @@ def bring_up_to_date(client: SyncPrefectClient, entries: Sequence[tuple[Entry, F
 
 
 def make_pool(client: SyncPrefectClient, project: Path) -> None:
-    """The pool whose runs are processes in the project's folder, with this Python.
-
-    Raises:
-        InputError: another project has it; its runs would be given this one's code and data.
-    """
+    """The pool whose runs are processes in the project's folder, with this Python. One that another project has is an
+    `InputError`: its runs would be given this one's code and data."""
     template = ProcessWorker.get_default_base_job_template()
     variables = template["variables"]["properties"]
     # With a command of its own the worker starts one interpreter for a run, and not three.

@@ -69,11 +69,7 @@ def served(project: Path) -> Service | None:
 
 @contextmanager
 def exclusive(project: Path) -> Iterator[None]:
-    """Be the only `serve` of this project. The lock ends with the process, however that ends.
-
-    Raises:
-        InputError: another one runs.
-    """
+    """Be the only `serve` of this project: another one that runs is an `InputError`. The lock ends with the process."""
     with lock_file(project / ".state" / "locks" / "serve") as lock:
         if not lock.take():
             service = served(project)

@@ -21,10 +21,10 @@ ZOMBIE = "Its process gave no sign of life"
 
 
 def reschedule(server: PrefectServer, why: str, worker: str, crashed_since: datetime | None = None) -> list[str]:
-    """Schedule every run again that ``worker`` had under way, now that it is gone; returns their names.
+    """Schedule every run again that ``worker`` had under way, now that it is gone; returns their names. Their state
+    says ``why`` the worker ended.
 
     Args:
-        why: how the worker ended, for the run's state.
         crashed_since: a server that was off for a while marks all these runs as crashed when it starts; runs that it
             marked since this time are rescheduled too.
 

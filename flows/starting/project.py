@@ -49,11 +49,8 @@ def _fill(folder: Path) -> None:
 
 
 def update(project: Path) -> list[str]:
-    """Record the installed package in a project: constraints, pipeline, digests. Returns the stages with other code.
-
-    Raises:
-        InputError: this is a checkout, which has the code itself.
-    """
+    """Record the installed package in a project: constraints, pipeline, digests. Returns the stages with other code. A
+    checkout, which has the code itself, is an `InputError`."""
     if (project / CODE).is_dir():
         raise InputError("this is a checkout of Evenkeel, which has the code itself", where=project, how="use git")
     write_text(project / CONSTRAINTS, own_constraints(installed()))
@@ -61,11 +58,7 @@ def update(project: Path) -> list[str]:
 
 
 def installed() -> str:
-    """Version of the package.
-
-    Raises:
-        InputError: it is not installed.
-    """
+    """Version of the package. Where it is not installed it is an `InputError`."""
     if (found := _version("evenkeel")) is None:
         how = "pip install the wheel, or a checkout with -e"
         raise InputError("the package evenkeel is not installed", how=how)

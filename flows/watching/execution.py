@@ -73,11 +73,8 @@ def _path(root: Path) -> Path:
 
 
 def read(root: Path) -> Execution | None:
-    """The latest execution in the workspace ``root``; None where no flow ever took it.
-
-    Raises:
-        InputError: the file was not written by `executing`.
-    """
+    """The latest execution in the workspace ``root``; None where no flow ever took it. A file that `executing` did not
+    write is an `InputError`."""
     path, how = _path(root), "remove it; the run itself does not need it"
     if not path.exists():
         return None

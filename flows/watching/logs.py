@@ -47,11 +47,7 @@ def names(run: RunView) -> list[str]:
 
 
 def choose(run: RunView, stage: str | None) -> str:
-    """The named log, or that of the stage that runs or ran last.
-
-    Raises:
-        InputError: there is none of that name, or none at all.
-    """
+    """The named log, or that of the stage that runs or ran last. Where there is none it is an `InputError`."""
     there = names(run)
     if stage is None:
         present = run.stage.name if run.stage else None

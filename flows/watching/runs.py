@@ -19,6 +19,7 @@ from flows.display.board import Board, StageView, Tail
 from flows.governance.registry import decision_on, project_store
 from flows.host.processes import OWNER_VARIABLE, mark_of, marked
 from flows.promoting.registries import name_of
+from flows.run.resumption import workspaces
 from flows.run.workspace import RunFolder
 from flows.watching.execution import Execution, read
 
@@ -168,17 +169,13 @@ class RunView(RunFolder):
 
 def all_runs(project: Path) -> list[RunView]:
     """Every run that has a workspace, the one that began last first."""
-    found = [RunView(project, path.parent.name) for path in (project / "runs").glob("*/params.yaml")]
-    shown = [run for run in found if not run.run_id.startswith(".")]
-    return sorted(shown, key=lambda run: (run.execution.began if run.execution else "", run.run_id), reverse=True)
+    found = [RunView(project, root.name) for root in workspaces(project)]
+    return sorted(found, key=lambda run: (run.execution.began if run.execution else "", run.run_id), reverse=True)
 
 
 def find_run(project: Path, name: str) -> RunView:
-    """The run of this id, or the only one whose id begins so. An empty name, as of an unset variable, is none.
-
-    Raises:
-        InputError: there is none, or there are several.
-    """
+    """The run of this id, or the only one whose id begins so: none, or several, are an `InputError`. An empty name, as
+    of an unset variable, is none."""
     runs = all_runs(project)
     begin_so = [run for run in runs if name and run.run_id.startswith(name)]
     matching = [run for run in begin_so if run.run_id == name] or begin_so
