@@ -44,11 +44,8 @@ def ended(workspace: Workspace, error: BaseException | None = None) -> Execution
     return found
 
 
-def test_a_workspace_that_no_flow_took_has_no_execution(tmp_path: Path) -> None:
-    assert read(tmp_path) is None
-
-
 def test_while_a_flow_runs_its_process_is_named_and_alive(workspace: Workspace) -> None:
+    assert read(workspace.root) is None
     with executing(workspace, "post-training"):
         found = read(workspace.root)
         assert found is not None
@@ -58,14 +55,10 @@ def test_while_a_flow_runs_its_process_is_named_and_alive(workspace: Workspace) 
         assert found.standing == "running"
 
 
-def test_what_stages_said_in_an_earlier_execution_is_gone(workspace: Workspace) -> None:
+def test_a_flow_that_ends_says_what_it_came_to_and_its_stages_said_nothing_before(workspace: Workspace) -> None:
     write_text(workspace.progress, "{}")
-    ended(workspace)
-    assert not workspace.progress.exists()
-
-
-def test_a_flow_that_ends_says_what_it_came_to(workspace: Workspace) -> None:
     found = ended(workspace)
+    assert not workspace.progress.exists()
     assert (found.state, found.candidate) == ("candidate", "d1e5")
     assert found.request == RunRequest("demo.yaml", ("seed=1",), "dapo")
     assert found.ended is not None

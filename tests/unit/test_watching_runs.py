@@ -40,6 +40,7 @@ from flows.watching.status import advice, show_run, show_runs, to_dict
 DEMO = load(Path("configs/demo.yaml"))
 SLEEPER = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
+Child = subprocess.Popen[bytes]
 
 
 @pytest.fixture(autouse=True)
@@ -307,7 +308,7 @@ def test_following_survives_a_log_that_is_cut_or_replaced(project: Path) -> None
 # cancel
 
 
-def process(code: str) -> Iterator[subprocess.Popen[bytes]]:
+def process(code: str) -> Iterator[Child]:
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert child.stdout is not None
     child.stdout.readline()
@@ -317,16 +318,16 @@ def process(code: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.fixture
-def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+def sleeper() -> Iterator[Child]:
     yield from process(SLEEPER)
 
 
 @pytest.fixture
-def stubborn() -> Iterator[subprocess.Popen[bytes]]:
+def stubborn() -> Iterator[Child]:
     yield from process(STUBBORN)
 
 
-def run_by(project: Path, child: subprocess.Popen[bytes], **changes: Any) -> RunView:
+def run_by(project: Path, child: Child, **changes: Any) -> RunView:
     created = psutil.Process(child.pid).create_time()
     return ran(project, "demo-1", **{**LIVE, "pid": child.pid, "created": created, **changes})
 
@@ -337,13 +338,13 @@ def cancelled(run: RunView, grace: float = 10) -> str:
     return "\n".join(said)
 
 
-def test_a_run_by_hand_is_asked_to_end(project: Path, sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_run_by_hand_is_asked_to_end(project: Path, sleeper: Child) -> None:
     said = cancelled(run_by(project, sleeper))
     assert sleeper.wait(5) == -15
     assert said == f"sent SIGTERM to process {sleeper.pid}\ncancelled; to continue: evenkeel run --resume demo-1"
 
 
-def test_a_run_that_does_not_end_is_killed_and_that_is_said(project: Path, stubborn: subprocess.Popen[bytes]) -> None:
+def test_a_run_that_does_not_end_is_killed_and_that_is_said(project: Path, stubborn: Child) -> None:
     said = cancelled(run_by(project, stubborn), grace=0.3)
     assert stubborn.wait(5) == -9
     assert find_run(project, "demo-1").state == "stopped", "it could not say so itself"
@@ -365,9 +366,7 @@ def test_what_does_not_run_here_is_not_cancelled(project: Path, changes: dict[st
     assert caught.value.exit_code == 2
 
 
-def test_a_process_that_got_the_number_of_a_dead_run_is_not_touched(
-    project: Path, sleeper: subprocess.Popen[bytes]
-) -> None:
+def test_a_process_that_got_the_number_of_a_dead_run_is_not_touched(project: Path, sleeper: Child) -> None:
     with pytest.raises(InputError, match="it is dead"):
         cancelled(run_by(project, sleeper, created=1.0))
     assert sleeper.poll() is None
@@ -431,13 +430,11 @@ def prefect() -> Iterator[FakePrefect]:
         yield server
 
 
-def of_worker(project: Path, child: subprocess.Popen[bytes], server: FakePrefect, **changes: Any) -> RunView:
+def of_worker(project: Path, child: Child, server: FakePrefect, **changes: Any) -> RunView:
     return run_by(project, child, **{"deployed": "f10", "flow_run": "f10", "api": server.url, **changes})
 
 
-def test_a_run_of_a_worker_is_cancelled_through_its_server(
-    project: Path, sleeper: subprocess.Popen[bytes], prefect: FakePrefect
-) -> None:
+def test_a_run_of_a_worker_is_cancelled_through_its_server(project: Path, sleeper: Child, prefect: FakePrefect) -> None:
     def worker() -> None:
         sleeper.terminate()
         prefect.state = "CANCELLED"
@@ -459,7 +456,7 @@ def test_a_run_of_a_worker_is_cancelled_through_its_server(
 )
 def test_where_neither_worker_nor_server_ends_a_run_its_process_gets_a_signal(
     project: Path,
-    sleeper: subprocess.Popen[bytes],
+    sleeper: Child,
     prefect: FakePrefect,
     server: dict[str, Any],
     changes: dict[str, Any],
@@ -486,7 +483,7 @@ def test_a_dead_run_that_a_worker_would_go_on_with_is_cancelled(
 
 
 def test_a_dead_run_whose_worker_started_again_is_stopped_there(
-    project: Path, prefect: FakePrefect, sleeper: subprocess.Popen[bytes]
+    project: Path, prefect: FakePrefect, sleeper: Child
 ) -> None:
     def worker() -> None:
         of_worker(project, sleeper, prefect)
@@ -508,7 +505,7 @@ def test_a_dead_run_is_not_said_to_be_over_while_its_server_is_away_or_when_its_
 
 
 def test_other_flow_runs_that_wait_for_the_run_are_cancelled_or_named(
-    project: Path, sleeper: subprocess.Popen[bytes], prefect: FakePrefect
+    project: Path, sleeper: Child, prefect: FakePrefect
 ) -> None:
     prefect.others = [
         {"id": "f10", "name": "itself", "deployment_id": "d", "state_type": "RUNNING"},
