@@ -62,12 +62,16 @@ class SupervisedProcess:
         return self.exits >= MAX_EXITS
 
 
-def wait_for(condition: Callable[[], bool], seconds: float, stop: Callable[[], bool], pause: float = 0.2) -> bool:
-    """Whether ``condition`` came true in time; looks until then, until ``seconds`` are over, or until ``stop``."""
+def wait_for(
+    condition: Callable[[], bool], seconds: float, stop: Callable[[], bool] = lambda: False, pause: float = 0.2
+) -> bool:
+    """Whether ``condition`` came true in time; looks at least once, until ``seconds`` are over or until ``stop``."""
     give_up = time.monotonic() + seconds
-    while time.monotonic() < give_up and not stop():
+    while not stop():
         if condition():
             return True
+        if time.monotonic() >= give_up:
+            break
         time.sleep(pause)
     return False
 
@@ -76,6 +80,6 @@ def end_leftovers(project: Path) -> None:
     """End what a killed `serve` started. Its guardians do so by themselves; this waits for them, and then insists."""
     service = last_service(project)
     left = [who for who in service.parts.values() if who.alive] if service else []
-    if wait_for(lambda: not any(who.alive for who in left), LEFTOVERS, lambda: False):
+    if wait_for(lambda: not any(who.alive for who in left), LEFTOVERS):
         return
     end(psutil.Process(who.pid) for who in left if who.alive)

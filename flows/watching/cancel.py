@@ -17,6 +17,7 @@ from components.errors import InputError
 from components.processes.living import alive
 from flows.host.processes import end
 from flows.prefect_runtime.server import CANCELLED, CANCELLING, UNDER_WAY, PrefectServer, ServerUnavailable
+from flows.serving.process import wait_for
 from flows.serving.service import served
 from flows.watching.execution import Execution, now, read, write
 from flows.watching.runs import RunView
@@ -141,12 +142,7 @@ def _send(execution: Execution, how: str) -> None:
 
 def _wait_for_end(execution: Execution, seconds: float) -> bool:
     """Whether it ends within this time."""
-    deadline = time.monotonic() + seconds
-    while alive(execution.pid, execution.created):
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(POLL)
-    return True
+    return wait_for(lambda: not alive(execution.pid, execution.created), seconds, pause=POLL)
 
 
 def _request_cancellation(execution: Execution, report: Report) -> bool:
@@ -170,13 +166,9 @@ def _ensure_cancelled(execution: Execution, patience: float, report: Report) -> 
     flow_run = execution.deployed or execution.flow_run
     if flow_run is None or execution.api is None:
         return
-    deadline = time.monotonic() + patience
     try:
         with PrefectServer(execution.api) as server:
-            while server.state_of(flow_run) != "CANCELLED":
-                if time.monotonic() >= deadline:
-                    server.set_state(flow_run, CANCELLED, force=True)
-                    return
-                time.sleep(POLL)
+            if not wait_for(lambda: server.state_of(flow_run) == "CANCELLED", patience, pause=POLL):
+                server.set_state(flow_run, CANCELLED, force=True)
     except ServerUnavailable as error:
         report(f"its state on the Prefect server was not changed: it {error.predicate}")

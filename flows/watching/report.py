@@ -25,37 +25,24 @@ PLOTS = ("accuracy", "entropy", "zero_variance", "kl", "grad_norm")
 
 def markdown(workspace: Workspace, candidate: str | None, reason: str = "") -> str:
     """The text; parts of which the run left nothing are left out."""
-    pages = " | ".join(f"[{title}]({url})" for title, url in links(workspace).items())
-    parts = [
-        *_answer(workspace, candidate, reason),
-        *_health(workspace.layout),
-        *filter(None, [pages]),
-        *_figures(workspace.layout),
-        *_plots(workspace),
-    ]
+    parts = [*_answer(workspace, candidate, reason), *_figures(workspace.layout), *_plots(workspace)]
     return "\n\n".join(parts) + "\n"
 
 
 def _answer(workspace: Workspace, candidate: str | None, reason: str) -> Iterator[str]:
-    run_id = workspace.run_id
+    """What the run came to, the headline of its health, and the pages that it has written."""
+    run_id, layout = workspace.run_id, workspace.layout
     if candidate is None:
         yield f"# {run_id}: no candidate"
         yield "\n".join(f"> {plain(line)}  " for line in reason.splitlines()) or "> no reason was given"
-        return
-    yield f"# {run_id}: a candidate"
-    yield f"Checkpoint `sha256:{candidate}`. To decide: `{approval_of_run(workspace.project, run_id, candidate)}`."
-
-
-def _health(layout: Layout) -> Iterator[str]:
-    """The headline of the run's health."""
+    else:
+        yield f"# {run_id}: a candidate"
+        yield f"Checkpoint `sha256:{candidate}`. To decide: `{approval_of_run(workspace.project, run_id, candidate)}`."
     if layout.verdict.exists():
         bold = (line for line in read_text(layout.verdict).splitlines() if line.startswith("**"))
         yield next(bold, "")
-
-
-def links(workspace: Workspace) -> dict[str, str]:
-    """Title -> address of every page that the run has written."""
-    return addresses(workspace.layout, f"runs/{workspace.run_id}")
+    if pages := addresses(layout, f"runs/{run_id}"):
+        yield " | ".join(f"[{title}]({url})" for title, url in pages.items())
 
 
 def _figures(layout: Layout) -> Iterator[str]:

@@ -15,7 +15,7 @@ from components.layout import Layout
 from flows.run.workspace import Workspace
 from flows.serving.pages import PAGES_VARIABLE
 from flows.watching import report
-from flows.watching.report import links, markdown
+from flows.watching.report import markdown
 from tests.unit import report_fixture
 
 DIGEST = "3f9a0c17b2d4" + "e" * 52
@@ -23,11 +23,8 @@ LINE = f"evenkeel approve {DIGEST[:12]} --by YOUR-NAME --key YOUR-KEY"
 
 
 def workspace(layout: Layout) -> Workspace:
-    settings = report_fixture.settings()
-    return cast(
-        Workspace,
-        SimpleNamespace(project=layout.root, root=layout.root, run_id="demo-1", layout=layout, settings=settings),
-    )
+    made = SimpleNamespace(project=layout.root, root=layout.root, run_id="demo-1", layout=layout)
+    return cast(Workspace, SimpleNamespace(**vars(made), settings=report_fixture.settings()))
 
 
 @pytest.fixture(autouse=True)
@@ -76,14 +73,13 @@ def test_evidence_that_cannot_be_read_leaves_out_the_plots_and_says_so(tmp_path:
 
 
 def test_pages_are_files_unless_they_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = workspace(report_fixture.healthy(tmp_path))
+    run = workspace(report_fixture.refused(tmp_path))
     write_text(run.layout.report, "<html>")
     monkeypatch.delenv(PAGES_VARIABLE, raising=False)
-    assert links(run)["Report"] == f"file://{tmp_path}/out/report.html"
+    assert f"[Report](file://{tmp_path}/out/report.html)" in markdown(run, None)
     monkeypatch.setenv(PAGES_VARIABLE, "http://127.0.0.1:4300/")
+    write_text(run.layout.data / "validation.html", "<html>")
     write_text(run.layout.audit_page, "<html>")
-    assert links(run) == {
-        "Report": "http://127.0.0.1:4300/runs/demo-1/out/report.html",
-        "Data validation": "http://127.0.0.1:4300/runs/demo-1/out/data/validation.html",
-        "Verifier audit": "http://127.0.0.1:4300/runs/demo-1/out/audit.html",
-    }
+    out = "http://127.0.0.1:4300/runs/demo-1/out"
+    pages = {"Report": "report.html", "Data validation": "data/validation.html", "Verifier audit": "audit.html"}
+    assert " | ".join(f"[{title}]({out}/{name})" for title, name in pages.items()) in markdown(run, None)
