@@ -20,6 +20,7 @@ from rich.text import Text
 from components.config import load
 from components.errors import EXIT_NO_CANDIDATE
 from components.files import read_json
+from components.health.readers import load_names
 from components.planning.least import check_run
 from components.progress import reporting
 from components.stages import wanted
@@ -190,8 +191,6 @@ def adopt(
     """
     adopted: dict[str, Any] = {"checkpoint": {"path": str(checkpoint)}, "log": {"path": str(log)}}
     if names is not None:
-        from components.health.readers.names import load_names
-
         adopted["names"] = load_names(names).model_dump(mode="json")
     settings = [f"train.adopted={json.dumps(adopted)}", *TRAINED_ELSEWHERE]
     if base is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import itertools
 import json
 import re
 import subprocess
@@ -21,23 +20,19 @@ from typer.testing import CliRunner
 
 from components.config import load
 from components.errors import InputError, NoCandidate
-from components.registry import champion
 from components.stages import wanted
 from flows.budget.estimate import estimate
 from flows.budget.history import record_execution
 from flows.cli import app, base, main
 from flows.display.plan import differences, planned_states
-from flows.governance.registry import project_store
 from flows.host.git import git
 from flows.prefect_runtime.environment import prefect_environment, start_server
 from flows.run.workspace import locate
 from flows.serving.automations import SILENCE
 from tests import fake_line
 from tests.code_graph import ROOT
-from tests.proposals import propose_in
 
 RUNNER = CliRunner()
-NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -170,46 +165,6 @@ def test_the_exit_code_is_the_errors_own_and_debug_shows_the_traceback(
     monkeypatch.setenv("EVENKEEL_DEBUG", debug)
     assert call(monkeypatch) == code
     assert ("Traceback" in capsys.readouterr().err) == bool(debug)
-
-
-@pytest.fixture
-def candidate(project: Path) -> str:
-    """The digest of a candidate in the project's registry, better than the present champion."""
-    return propose_in(project, next(NUMBERS), champion=present_champion(project)).digest
-
-
-def present_champion(project: Path) -> str | None:
-    alias = champion(project_store(project, load(Path("configs/demo.yaml"))))
-    return alias.digest if alias else None
-
-
-def test_one_command_makes_a_candidate_the_champion_and_may_be_repeated(project: Path, candidate: str) -> None:
-    for said in (f"promoted  {candidate[:12]}", f"already decided  {candidate[:12]}  promoted by Ada"):
-        result = RUNNER.invoke(app, ["approve", candidate[:12], "--by", "Ada", "--reason", "looks well"])
-        assert result.exit_code == 0, result.output
-        assert said in result.output
-    assert present_champion(project) == candidate
-
-
-def test_a_rejected_candidate_stays_rejected(
-    project: Path, candidate: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    result = RUNNER.invoke(app, ["reject", candidate[:12], "--by", "Ada", "--reason", "the samples are odd"])
-    assert result.exit_code == 0
-    assert f"rejected  {candidate[:12]}" in result.output
-    assert call(monkeypatch, "approve", candidate[:12], "--by", "Eve") == 2
-    assert "already decided: rejected by Ada" in capsys.readouterr().err
-    assert present_champion(project) != candidate
-
-
-def test_an_approval_needs_a_name(project: Path, candidate: str) -> None:
-    assert RUNNER.invoke(app, ["approve", candidate[:12]]).exit_code == 2
-
-
-def test_promoting_without_approvals_says_what_is_missing(project: Path, candidate: str) -> None:
-    result = RUNNER.invoke(app, ["promote", candidate[:12]])
-    assert result.exit_code == 3
-    assert "0 of 1 approvals" in result.output
 
 
 def test_doctor_fails_when_a_check_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
