@@ -29,7 +29,7 @@ from flows.serving import options as environments
 from flows.serving import serve
 from flows.serving.automations import MESSAGES
 from flows.serving.deployments import FILE, Entry, ScheduleEntry, read_entries
-from flows.serving.options import POOL, Options, check_free, choose
+from flows.serving.options import Options, check_free, choose
 from flows.serving.process import LONGEST_PAUSE, MAX_EXITS, SupervisedProcess
 from flows.serving.register import make_pool, remove_others, schedule
 from flows.serving.service import ProcessIdentity, Service, exclusive, served, service_file, write_service
@@ -354,7 +354,8 @@ class Deployed:
     def read_deployment_by_name(self, name: str) -> SimpleNamespace:
         return SimpleNamespace(id=name, schedules=self.schedules)
 
-    def read_deployments(self, **_: Any) -> list[SimpleNamespace]:
+    def read_deployments(self, deployment_filter: Any, work_pool_filter: Any) -> list[SimpleNamespace]:
+        self.read = (deployment_filter.tags.all_, work_pool_filter.name.any_)
         return [SimpleNamespace(id=f"{name} id", name=name, flow_id="a flow") for name in ("there", "gone")]
 
     def read_flow(self, id: str) -> SimpleNamespace:
@@ -377,9 +378,10 @@ def test_schedules_follow_the_file_and_those_of_the_ui_stay() -> None:
     ]
 
 
-def test_a_deployment_that_left_the_file_goes_with_its_triggers() -> None:
+def test_a_deployment_that_left_the_file_goes_with_its_triggers_and_other_pools_are_left_alone() -> None:
     server = Deployed()
-    assert list(remove_others(server, {"flow/there"}, POOL)) == ["flow/gone"]  # type: ignore[arg-type]
+    assert list(remove_others(server, {"flow/there"}, "a pool")) == ["flow/gone"]  # type: ignore[arg-type]
+    assert server.read == (["evenkeel"], ["a pool"])
     assert server.said == [
         ("delete_resource_owned_automations", "prefect.deployment.gone id"),
         ("delete_deployment", "gone id"),

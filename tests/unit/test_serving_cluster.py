@@ -15,7 +15,6 @@ from components.errors import EXIT_BAD_INPUT, InputError
 from flows.serving import cluster, flow_run_pod
 from flows.serving.cluster import POOL, elsewhere
 from flows.serving.deployments import read_entries
-from flows.serving.register import remove_others
 from tests.code_graph import ROOT
 
 IMAGE = f"registry.example.com/evenkeel/orchestrator@sha256:{'a' * 64}"
@@ -71,18 +70,6 @@ def test_a_pool_that_is_missing_or_of_another_type_is_named(type: str | None, sa
     with pytest.raises(InputError, match=said) as refused:
         cluster._find_pool(Server(type))  # type: ignore[arg-type]
     assert refused.value.how
-
-
-def test_deployments_of_other_pools_are_left_alone() -> None:
-    asked: list[str] = []
-
-    class Client:
-        def read_deployments(self, deployment_filter: Any, work_pool_filter: Any) -> list[Any]:
-            asked.extend(work_pool_filter.name.any_)
-            return []
-
-    assert list(remove_others(Client(), set(), POOL)) == []  # type: ignore[arg-type]
-    assert asked == [POOL]
 
 
 @pytest.mark.parametrize(("within", "late", "runs"), [(None, True, True), ("900", False, True), ("900", True, False)])
