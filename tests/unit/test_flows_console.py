@@ -61,6 +61,13 @@ def test_below_the_note_stands_what_the_running_stage_is_doing() -> None:
     assert lines.index(work) == lines.index("acc 0.41") + 1
 
 
+def test_what_is_said_while_a_stage_is_silent_leaves_alone_how_far_it_is_and_its_next_line_ends_that() -> None:
+    silent = (RUNNING, THREE, {"stage": "train", "work": "DVC saves, 0:03"})
+    view = after(*silent).stages["train"]
+    assert (view.done, view.total, view.note, view.work) == (3, 9, "acc 0.41", "DVC saves, 0:03")
+    assert after(*silent, THREE).stages["train"].work == ""
+
+
 def test_between_stages_the_board_says_what_the_flow_is_doing() -> None:
     with working("copying the checkpoint to the registry"):
         assert "copying the checkpoint to the registry, 0:00" in text_of(Board.of(STAGES))

@@ -12,7 +12,6 @@ import pytest
 from components.files import append_line, read_jsonl
 from components.layout import Layout
 from components.status import StageStatus, write_status
-from flows.display.board import Board
 from flows.run import stages
 from flows.run.stages import report_idle
 from flows.run.workspace import Workspace
@@ -57,16 +56,3 @@ def test_after_the_stage_has_ended_dvc_saves(workspace: Workspace) -> None:
     with report_idle(workspace, "train"):
         (row, *_) = said(workspace)
     assert row["work"].startswith("DVC saves the outputs to its cache, ")
-
-
-def test_what_is_said_leaves_alone_how_far_the_stage_is() -> None:
-    board = Board.of(["train"])
-    board.apply({"stage": "train", "state": "running", "seconds": 0.0})
-    board.apply({"stage": "train", "done": 3, "total": 9, "note": "acc 0.4", "work": "updating 1 of 8 rows, 0:01"})
-    view = board.stages["train"]
-    assert view.work == "updating 1 of 8 rows, 0:01"
-    board.apply({"stage": "train", "work": "DVC saves the outputs to its cache, 0:03"})
-    assert (view.done, view.total, view.note) == (3, 9, "acc 0.4")
-    assert view.work == "DVC saves the outputs to its cache, 0:03"
-    board.apply({"stage": "train", "done": 4, "total": 9, "note": ""})
-    assert view.work == ""
