@@ -65,8 +65,8 @@ def fsync_directory(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def flushed(path: Path, data: bytes, mode: int = 0o644) -> Iterator[str]:
-    """``data``, safe on the disk, under a temporary name next to ``path``; the block gives it its place there.
+def flushed(path: Path, data: bytes | Iterator[bytes], mode: int = 0o644) -> Iterator[str]:
+    """``data`` or its pieces, safe on the disk, under a temporary name next to ``path``; the block gives it its place.
 
     Whatever the block has done to names survives a power cut afterwards, and the temporary one is gone.
     """
@@ -75,7 +75,7 @@ def flushed(path: Path, data: bytes, mode: int = 0o644) -> Iterator[str]:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
+                file.writelines([data] if isinstance(data, bytes) else data)
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(name, mode)

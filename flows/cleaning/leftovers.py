@@ -75,8 +75,8 @@ def remove_partial(project: Path, runs: Iterable[RunView]) -> Iterator[CleanupAc
     """Remove partial files without a change for an hour; nothing of a running run."""
     state = project / ".state"
     places = [project / "runs", project / "registry", state, state / "reproductions"]
-    found = [path for place in places for path in _children(place)]
-    found += [path for path in _below(project / "registry")]
+    found = [path for place in places for path in place.glob(".*")]
+    found += _below(project / "registry")
     for run in runs:
         if not run.running:
             found += [path for part in WITHIN for path in _below(run.root / part)]
@@ -89,14 +89,6 @@ def remove_partial(project: Path, runs: Iterable[RunView]) -> Iterator[CleanupAc
         age = time.time() - _changed(path)
         if age > AGE and remove(path):
             yield CleanupAction("folder", str(path.relative_to(project)), "removed", f"partial, {age / 3600:.0f} h old")
-
-
-def _children(folder: Path) -> Iterator[Path]:
-    """What lies in a folder under a hidden name."""
-    try:
-        yield from (Path(entry.path) for entry in os.scandir(folder) if entry.name.startswith("."))
-    except OSError:
-        return  # not there
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -49,8 +49,8 @@ def close_dead(runs: Iterable[RunView], api: str | None) -> Iterator[CleanupActi
 def _close_dead(execution: Execution, url: str) -> Iterator[CleanupAction]:
     with PrefectServer(url, timeout=TIMEOUT) as server:
         for id in dict.fromkeys((execution.deployed, execution.flow_run)):
-            if id is None or _has_process(id):
-                continue
+            if id is None or any(mark_of(process, FLOW_RUN) == id for process in marked(FLOW_RUN)):
+                continue  # nothing to close, or a process of this machine was started for it
             found = server.get(f"/flow_runs/{id}")
             wanted = None if found is None else target_state(execution, found["state"])
             if wanted is not None:
@@ -73,11 +73,6 @@ def target_state(execution: Execution, state: dict[str, Any] | None) -> dict[str
         return None
     message = f"{ZOMBIE}: process {execution.pid} of run {execution.run_id} is gone."
     return {"type": "CRASHED", "name": "Crashed", "message": message}
-
-
-def _has_process(flow_run: str) -> bool:
-    """Whether a process on this machine was started for it."""
-    return any(mark_of(process, FLOW_RUN) == flow_run for process in marked(FLOW_RUN))
 
 
 def remove_orphans(project: Path, namespace: str) -> Iterator[CleanupAction]:

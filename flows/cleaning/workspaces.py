@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -17,7 +16,7 @@ from components.files import read_json
 from components.words import plural
 from flows.cleaning.leftovers import REMOVED, CleanupAction
 from flows.host.branches import branch_of, head_of
-from flows.host.git import RECORD, git
+from flows.host.git import RECORD, record_at
 from flows.host.locks import lock_file
 from flows.run.workspace import lock_of
 from flows.watching.runs import RunView
@@ -59,7 +58,7 @@ def unrecorded(project: Path, run: RunView) -> str:
         head = head_of(project, run.run_id)
         if head is None:
             return f"there is no branch {branch_of(run.run_id)}"
-        recorded = json.loads(git(project, "show", f"{head}:{RECORD}"))
+        recorded = record_at(project, head)
         there = read_json(run.root / RECORD)
     except InputError as error:
         return error.what

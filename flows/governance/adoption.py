@@ -7,7 +7,6 @@ from dataclasses import replace
 from components.errors import InputError
 from components.registry import (
     Approval,
-    History,
     NotApproved,
     PromotionRecord,
     Question,
@@ -39,7 +38,9 @@ def adopt_policy(context: RegistryContext, options: StatementOptions) -> Promoti
     history = sound_history(context.store)
     subject = replace(adoption_question(history, context.policy), registry=identify(context.store))
     earlier = earlier_policy(context, subject.policy)
-    _check_champion(replace(context, policy=earlier), history)
+    if problem := problems(replace(context, policy=earlier), history).get(history.base):
+        what = f"adopting a policy confirms the present champion, and that does not hold: {problem}"
+        raise InputError(what, where=record_key(history.base), how=HOW)
     days = min(one.settings.valid_days for one in (earlier, context.policy))
     approval = unchecked_statement(subject, options, history, days)
     _check_counts(context, approval, subject)
@@ -61,13 +62,6 @@ def distrusted_champion(context: RegistryContext) -> str:
         what = f"under this policy the champion {champion.digest[:12]} cannot be pulled or compared with"
         return f"{what}: {error.what}; {error.how}"
     return ""
-
-
-def _check_champion(context: RegistryContext, history: History) -> None:
-    """Refuse to agree to a champion that does not hold now."""
-    if problem := problems(context, history).get(history.base):
-        what = f"adopting a policy confirms the present champion, and that does not hold: {problem}"
-        raise InputError(what, where=record_key(history.base), how=HOW)
 
 
 def _check_counts(context: RegistryContext, approval: Approval, subject: Question) -> None:

@@ -82,20 +82,32 @@ def approve_candidate(context: RegistryContext, digest: str, options: StatementO
         NoCandidate: the gate does not let it pass.
         InputError: it was rejected, or the approval would not count.
     """
+    return _promote(context, digest, options)
+
+
+def promote_candidate(context: RegistryContext, digest: str) -> Decision:
+    """Promote a candidate whose approvals are all there, or say what is missing.
+
+    Raises:
+        NoCandidate: the gate does not let it pass.
+        InputError: it was rejected.
+    """
+    return _promote(context, digest, None)
+
+
+def _promote(context: RegistryContext, digest: str, options: StatementOptions | None) -> Decision:
+    """Promote a candidate, with one more approval where ``options`` are given."""
     candidate = find(context.store, digest)
     history, found = _judged(context, candidate)
     if isinstance(found, PromotionRecord):
         return _finish_earlier(context, candidate, history, found)
-    approval = _approval(context, candidate, history, found, options)
-    before = standing_on(context.store, candidate, found, context.policy)
-    if not before.has(approval, context.policy):
-        store_approval(context.store, approval)
-    return _promoted(context, candidate, found)
-
-
-def _promoted(context: RegistryContext, candidate: Candidate, judgement: Judgement) -> Decision:
-    made = _conclude(context, candidate.digest, lambda: promote(context.store, candidate, judgement, context.policy))
-    return replace(made, doubtful=judgement.result == "inconclusive")
+    if options is not None:
+        approval = _approval(context, candidate, history, found, options)
+        before = standing_on(context.store, candidate, found, context.policy)
+        if not before.has(approval, context.policy):
+            store_approval(context.store, approval)
+    made = _conclude(context, candidate.digest, lambda: promote(context.store, candidate, found, context.policy))
+    return replace(made, doubtful=found.result == "inconclusive")
 
 
 def _judged(context: RegistryContext, candidate: Candidate) -> tuple[History, PromotionRecord | Judgement]:
@@ -152,20 +164,6 @@ def write_rejection(context: RegistryContext, digest: str, options: StatementOpt
 def _rejection(context: RegistryContext, candidate: Candidate, history: History, options: StatementOptions) -> Approval:
     subject = rejection_question(candidate, context.policy, history.base, identify(context.store))
     return make_statement(context, subject, options, history)
-
-
-def promote_candidate(context: RegistryContext, digest: str) -> Decision:
-    """Promote a candidate whose approvals are all there, or say what is missing.
-
-    Raises:
-        NoCandidate: the gate does not let it pass.
-        InputError: it was rejected.
-    """
-    candidate = find(context.store, digest)
-    history, found = _judged(context, candidate)
-    if isinstance(found, PromotionRecord):
-        return _finish_earlier(context, candidate, history, found)
-    return _promoted(context, candidate, found)
 
 
 def roll_back(context: RegistryContext, to: str, options: StatementOptions) -> Decision:

@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -53,7 +52,8 @@ def _registered(model: str, record: PromotionRecord) -> str:
         return f"not registered as model {model} of MLflow: the package mlflow is not installed"
     command = [sys.executable, "-m", "components.sinks.champion"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
-    tags = dict(_tags(record))
+    tags = {"evidence": record.evidence or "", "record": str(record.number), "by": record.by, "at": record.at}
+    tags["gate"] = str(record.gate.get("result", ""))
     try:
         done = subprocess.run(
             command,
@@ -70,11 +70,3 @@ def _registered(model: str, record: PromotionRecord) -> str:
         said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
         return f"not registered as model {model} of MLflow: {PASSWORD.sub('//', said[0])}"
     return f"registered with MLflow: model {model}, version {done.stdout.strip()}, alias champion"
-
-
-def _tags(record: PromotionRecord) -> Iterator[tuple[str, str]]:
-    yield "evidence", record.evidence or ""
-    yield "record", str(record.number)
-    yield "by", record.by
-    yield "at", record.at
-    yield "gate", str(record.gate.get("result", ""))

@@ -41,7 +41,8 @@ def make(name: str, purpose: Purpose, out: Path | None) -> NewKey:
         name = check_by(name)
     except ValueError as error:
         raise InputError(str(error), where="NAME", how="give the name that the policy lists") from None
-    path = out or Path.home() / KEPT / f"{_file_name(name)}{'' if purpose == 'approvals' else f'-{purpose}'}.pem"
+    stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "key"
+    path = out or Path.home() / KEPT / f"{stem}{'' if purpose == 'approvals' else f'-{purpose}'}.pem"
     _refuse_as_code(path)
     key = new_key(purpose)
     write_key(key, path)
@@ -54,12 +55,8 @@ def make(name: str, purpose: Purpose, out: Path | None) -> NewKey:
 
 def show(console: Console, made: NewKey) -> None:
     """Where the key is, and the line for the policy."""
-    for line in (
-        f"private key  {made.path}  (only you can read it; keep a copy)",
-        f"for the policy, {FILE}:",
-    ):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
-    console.print(made.policy, end="", highlight=False, markup=False, soft_wrap=True)
+    said = f"private key  {made.path}  (only you can read it; keep a copy)\nfor the policy, {FILE}:\n{made.policy}"
+    console.print(said, end="", highlight=False, markup=False, soft_wrap=True)
 
 
 def _section(name: str, entry: Mapping[str, object]) -> str:
@@ -78,10 +75,6 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 _Block.add_representer(str, _text)
-
-
-def _file_name(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "key"
 
 
 def _refuse_as_code(path: Path) -> None:

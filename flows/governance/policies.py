@@ -26,7 +26,7 @@ from components.registry.records import record_key
 from components.registry.starters import in_evidence
 from components.registry.witness import check_seen, witness_of
 from flows.governance.registry import RegistryContext
-from flows.host.git import git, succeeds
+from flows.host.git import git, resolve
 
 PATHS = (FILE.parent.as_posix(), "configs/health")
 """What a policy is read from."""
@@ -210,7 +210,7 @@ def check_recorded(project: Path, policy: Policy) -> None:
     Raises:
         InputError: it is not the policy of the commit that is checked out.
     """
-    present = _at(project, "HEAD") if _committed(project) else None
+    present = _at(project, "HEAD") if resolve(project, "HEAD") else None
     if present is None or policy.sha256 != present.sha256:
         raise InputError(
             "the promotion policy is not committed, so a decision could not be checked against it later",
@@ -221,14 +221,10 @@ def check_recorded(project: Path, policy: Policy) -> None:
 
 def _states(project: Path) -> Iterator[Policy | None]:
     """The policy after each commit that changed one."""
-    if not _committed(project):
+    if not resolve(project, "HEAD"):
         return
     for commit in git(project, "rev-list", "--full-history", "HEAD", "--branches", "--", *PATHS).splitlines():
         yield _at(project, commit)
-
-
-def _committed(project: Path) -> bool:
-    return succeeds(project, "rev-parse", "--verify", "--quiet", "HEAD")
 
 
 def _at(project: Path, commit: str) -> Policy | None:

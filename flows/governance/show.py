@@ -111,7 +111,8 @@ def show_checkpoint(console: Console, found: CheckpointView, lines: DecisionComm
     candidate, run = found.candidate, found.candidate.run
     title = field(candidate.digest[:12], "bold")
     console.print(title.append(f"  {', '.join(found.names)}" if found.names else "", "green"))
-    rows = [("checkpoint", f"sha256:{candidate.digest}"), ("evidence", _digest(candidate.evidence))]
+    evidence = f"sha256:{candidate.evidence}" if candidate.evidence else "none is stored with it"
+    rows = [("checkpoint", f"sha256:{candidate.digest}"), ("evidence", evidence)]
     rows += [(str(name).replace("_", " "), _text(value)) for name, value in run.items()]
     _grid(console, [*rows, ("state", found.state)])
     console.print(gate_table(found.checks))
@@ -142,10 +143,6 @@ def _next(found: CheckpointView, lines: DecisionCommands) -> list[str]:
     if found.decision.effective:
         return [lines.rollback(short)]
     return ["nothing: it is decided"]
-
-
-def _digest(digest: str | None) -> str:
-    return f"sha256:{digest}" if digest else "none is stored with it"
 
 
 def _text(value: Any) -> str:

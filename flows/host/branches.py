@@ -5,15 +5,13 @@ It is made of Git objects alone: the user's index, branch, working tree and hook
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from components.errors import InputError
-from flows.host.git import IDENTITY, NO_HOOKS, RECORD, git, succeeds
+from flows.host.git import IDENTITY, NO_HOOKS, RECORD, git, record_at, resolve, succeeds, write_tree
 
 WAIT_FOR_REFS = ("-c", "core.filesRefLockTimeout=10000", "-c", "core.packedRefsTimeout=10000")
 """Milliseconds to wait for another process's `git gc` or `git fetch`."""
@@ -41,25 +39,16 @@ def head_of(project: Path, run_id: str) -> str | None:
         InputError: the branch belongs to something else, or the name is not available.
     """
     name = branch_of(run_id)
-    ref = f"refs/heads/{name}"
-    if not succeeds(project, "rev-parse", "--verify", "--quiet", ref):
-        if succeeds(project, "rev-parse", "--verify", "--quiet", "refs/heads/runs"):
+    head = resolve(project, f"refs/heads/{name}")
+    if head is None:
+        if resolve(project, "refs/heads/runs"):
             how = "git branch -m runs another-name"
             raise InputError(f"a branch named `runs` leaves no room for {name}", where=project, how=how)
         return None
-    head = git(project, "rev-parse", ref)
-    if _owner(project, head) != run_id:
+    if record_at(project, head).get("run_id") != run_id:
         how = f"git branch -m {name} another-name"
         raise InputError(f"the branch {name} holds something else than this run", where=project, how=how)
     return head
-
-
-def _owner(project: Path, commit: str) -> str | None:
-    """The run whose record the commit holds."""
-    try:
-        return str(json.loads(git(project, "show", f"{commit}:{RECORD}"))["run_id"])
-    except (InputError, ValueError, KeyError, TypeError):
-        return None
 
 
 def commit_run(project: Path, run_id: str, base: str, root: Path, files: Sequence[str]) -> RunCommit:
@@ -89,11 +78,7 @@ def _tree(project: Path, base: str, root: Path, files: Sequence[str]) -> str:
     paths = "".join(f"{root / name}\n" for name in files)
     blobs = git(project, "hash-object", "-w", "--no-filters", "--stdin-paths", stdin=paths).splitlines()
     entries = "".join(f"100644 {blob}\t{name}\0" for blob, name in zip(blobs, files, strict=True))
-    with tempfile.TemporaryDirectory() as scratch:
-        index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
-        git(project, "read-tree", base, extra=index)
-        git(project, "update-index", "-z", "--index-info", extra=index, stdin=entries)
-        return git(project, "write-tree", extra=index)
+    return write_tree(project, base, entries)
 
 
 def _refuse_checked_out(project: Path, branch: str) -> None:

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 from components.checks import Check, State
-from components.config import load
+from components.config import Settings, load
 from components.config.inputs import MODEL_FOLDER
 from components.config.policy import CheckpointModel
 from components.config.shipped import install
@@ -27,12 +27,11 @@ from components.files import read_text
 from components.installed import FOLDER
 from components.processes.available import available
 from components.processes.environments import ENVIRONMENT, REBUILD, problem_of
-from components.processes.living import lives
 from components.processes.memory import GIB, HOW, largest_need, parameters_in
 from components.sinks import chosen_sinks, missing_packages
 from components.stages import wanted
 from flows.host.dvc import rwlock_holders
-from flows.host.git import EVERYTHING, git, project_root, succeeds
+from flows.host.git import EVERYTHING, git, project_root, resolve
 from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
 from flows.serving.service import served
 
@@ -50,12 +49,17 @@ def examine(start: Path, config: Path | None = None) -> Iterator[Check]:
     except InputError as error:
         yield Check("project", "fail", error.what, error.how or "")
         return
-    for check in PROJECT_CHECKS:
+    for check in (packages, servers, disk, writable, git_state, dvc_state, prefect_api):
         yield _answered(check, project)
     if config is not None:
-        yield from sinks(config)
-        yield registry(project, config)
-        yield from model(config)
+        try:
+            settings = load(config)
+        except EvenkeelError as error:
+            yield _failed("registry", error)
+            return
+        yield from sinks(settings)
+        yield registry(project, settings)
+        yield from model(settings)
 
 
 def _answered(check: Callable[[Path], Check], project: Path) -> Check:
@@ -63,7 +67,11 @@ def _answered(check: Callable[[Path], Check], project: Path) -> Check:
     try:
         return check(project)
     except InputError as error:
-        return Check(check.__name__, "fail", f"{error.what} ({error.where})", error.how or "")
+        return _failed(check.__name__, error)
+
+
+def _failed(name: str, error: EvenkeelError) -> Check:
+    return Check(name, "fail", f"{error.what} ({error.where})", error.how or "")
 
 
 def python() -> Check:
@@ -173,7 +181,7 @@ def writable(project: Path) -> Check:
 
 
 def git_state(project: Path) -> Check:
-    if not succeeds(project, "rev-parse", "--verify", "HEAD"):
+    if not resolve(project, "HEAD"):
         return Check("git", "warn", "no commit yet; runs record snapshots", "git add -A && git commit")
     changed = git(project, "status", "--porcelain", *EVERYTHING).splitlines()
     if changed:
@@ -185,8 +193,7 @@ def dvc_state(project: Path) -> Check:
     """Initialised, and free. Locks of dead processes are ignored by DVC."""
     if not (project / ".dvc" / "config").is_file():
         return Check("dvc", "fail", "not initialised", "git checkout .dvc, or dvc init")
-    holders = sorted(pid for pid in rwlock_holders(project) if lives(pid))
-    if holders:
+    if holders := rwlock_holders(project):
         return Check("dvc", "warn", f"busy in process {', '.join(map(str, holders))}", "wait for it")
     return Check("dvc", "ok", f"{_installed('dvc')}, free")
 
@@ -208,30 +215,26 @@ def prefect_api(project: Path) -> Check:
     return Check("prefect", "ok", f"{url}, {version}{'' if named else ', evenkeel serve'}")
 
 
-def registry(project: Path, config: Path) -> Check:
+def registry(project: Path, settings: Settings) -> Check:
     """Whether the store that a configuration names can keep a registry. It is written to, and cleaned again."""
+    named = settings.registry.under(project)
     try:
-        settings = load(config).registry.under(project)
-        if settings.kind == "directory":
+        if named.kind == "directory":
             from components.registry import directory
 
-            directory.probe(settings.path)
-            there = "" if settings.path.exists() else ", which is not there yet"
-            return Check("registry", "ok", f"folder {settings.address}{there}")
+            directory.probe(named.path)
+            there = "" if named.path.exists() else ", which is not there yet"
+            return Check("registry", "ok", f"folder {named.address}{there}")
         from components.registry.s3.bucket import Bucket
         from components.registry.s3.examined import HOW, examined  # loads boto3
 
-        return examined("registry", Bucket(settings), settings.address, HOW)
+        return examined("registry", Bucket(named), named.address, HOW)
     except EvenkeelError as error:
-        return Check("registry", "fail", f"{error.what} ({error.where})", error.how or "")
+        return _failed("registry", error)
 
 
-def sinks(config: Path) -> Iterator[Check]:
-    """Whether the packages of the sinks that a configuration names are there. A wrong configuration is `registry`'s."""
-    try:
-        settings = load(config)
-    except EvenkeelError:
-        return
+def sinks(settings: Settings) -> Iterator[Check]:
+    """Whether the packages of the sinks that a configuration names are there."""
     missing = list(missing_packages(settings))
     for where, how in missing:
         yield Check("sinks", "fail", f"the package of {where} is not installed", how)
@@ -239,12 +242,8 @@ def sinks(config: Path) -> Iterator[Check]:
         yield Check("sinks", "ok", ", ".join(name for name, _ in chosen_sinks(settings)) or "none")
 
 
-def model(config: Path) -> Iterator[Check]:
-    """Whether memory holds the weights of the checkpoint that a configuration names. A wrong one is `registry`'s."""
-    try:
-        settings = load(config)
-    except EvenkeelError:
-        return
+def model(settings: Settings) -> Iterator[Check]:
+    """Whether memory holds the weights of the checkpoint that a configuration names."""
     if not isinstance(settings.policy.model, CheckpointModel):
         return
     folder = settings.policy.model.path
@@ -259,14 +258,3 @@ def model(config: Path) -> Iterator[Check]:
         yield Check("model", "ok", finding)
     else:
         yield Check("model", "fail", f"{finding}, {room / GIB:.1f} GiB are available", HOW)
-
-
-PROJECT_CHECKS: tuple[Callable[[Path], Check], ...] = (
-    packages,
-    servers,
-    disk,
-    writable,
-    git_state,
-    dvc_state,
-    prefect_api,
-)

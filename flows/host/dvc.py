@@ -153,8 +153,7 @@ def busy(log: Path, start: int) -> bool:
 
 def holder(root: Path) -> str | None:
     """A description of the process that holds a lock of the DVC repository ``root``; None where it is free."""
-    pids = sorted(pid for pid in rwlock_holders(root) if lives(pid))
-    if pids:
+    if pids := rwlock_holders(root):
         return describe(pids[0])
     path = root / ".dvc" / "tmp" / "lock"
     with contextlib.suppress(FileNotFoundError), path.open("r+") as file:
@@ -166,18 +165,16 @@ def holder(root: Path) -> str | None:
     return None
 
 
-def rwlock_holders(root: Path) -> set[int]:
-    """The processes that DVC has written down as readers or writers of outputs, dead ones included."""
+def rwlock_holders(root: Path) -> list[int]:
+    """The living processes that DVC has written down as readers or writers of outputs."""
     path = root / ".dvc" / "tmp" / "rwlock"
     try:
         entries = json.loads(path.read_text(encoding="utf-8") or "{}").values()
     except (FileNotFoundError, json.JSONDecodeError):
-        return set()
-    found: list[dict[str, Any]] = []
-    for entry in entries:
-        for one in entry.values():
-            found.extend(one if isinstance(one, list) else [one])
-    return {int(one["pid"]) for one in found if "pid" in one}
+        return []
+    holders = [held for entry in entries for held in entry.values()]
+    found = [one for held in holders for one in (held if isinstance(held, list) else [held])]
+    return sorted(pid for pid in {int(one["pid"]) for one in found if "pid" in one} if lives(pid))
 
 
 def repair_rwlock(root: Path) -> None:

@@ -84,7 +84,9 @@ class DvcProcess:
             if time.monotonic() > until:
                 raise TimeoutExpired("dvc", self._limit)
             if select.select([self._socket], [], [], POLL)[0]:
-                return self._receive(count)
+                with contextlib.suppress(ConnectionResetError):
+                    return self._socket.recv(count)
+                break
         return b""
 
     def _send(self, request: bytes) -> bool:
@@ -94,13 +96,6 @@ class DvcProcess:
         except (BrokenPipeError, ConnectionResetError):
             return False
         return True
-
-    def _receive(self, count: int) -> bytes:
-        """Its answer; nothing where it has ended."""
-        try:
-            return self._socket.recv(count)
-        except ConnectionResetError:
-            return b""
 
     def _start(self, log: Path = Path(os.devnull)) -> Child:
         self.end()
@@ -144,7 +139,5 @@ def run_dvc(
     arguments: Sequence[str], *, root: Path, env: Mapping[str, str], log: Path, timeout: float | None = None
 ) -> int:
     """Run a DVC command in ``root``; see `DvcProcess.run`."""
-    if root in _open:
-        return _open[root].run(arguments, env=env, log=log, timeout=timeout)
     with one_process(root):
-        return run_dvc(arguments, root=root, env=env, log=log, timeout=timeout)
+        return _open[root].run(arguments, env=env, log=log, timeout=timeout)

@@ -5,7 +5,6 @@ By the `git` command, which honours the user's settings, hooks and credentials; 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
@@ -13,6 +12,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from components.attempts import Attempts
 from components.errors import InputError
@@ -110,6 +110,14 @@ def _command(arguments: tuple[str, ...]) -> str:
     return next(word for word in arguments if word != "-c" and "=" not in word)
 
 
+def resolve(directory: Path, name: str) -> str | None:
+    """The object that a name stands for in this repository; None where it stands for none."""
+    try:
+        return git(directory, "rev-parse", "--verify", "--quiet", name)
+    except InputError:
+        return None
+
+
 def succeeds(directory: Path, *arguments: str) -> bool:
     """Whether a Git query answers yes."""
     try:
@@ -153,21 +161,32 @@ def snapshot(project: Path) -> Snapshot:
     Raises:
         InputError: a large file is neither tracked nor ignored.
     """
-    has_head = succeeds(project, "rev-parse", "--verify", "--quiet", "HEAD")
-    head = code_at(project, "HEAD") if has_head else None
-    base, results = _recorded_on(project, "HEAD") if has_head else ("", [])
+    head = code_at(project, "HEAD") if resolve(project, "HEAD") else None
+    base, results = _recorded_on(project, "HEAD") if head else ("", [])
     others = (f":(exclude,literal){name}" for name in results)
     if head and not git(project, "status", "--porcelain", "--untracked-files=all", *EVERYTHING, *others):
         return head
     _refuse_large_files(project)
+    tree = write_tree(project, head.tree if head else None, _as_before(project, base, results), add=EVERYTHING)
+    return _committed(project, tree, head.commit if head else None)
+
+
+def write_tree(project: Path, base: str | None, entries: str, *, add: Sequence[str] = ()) -> str:
+    """A tree made with an index of its own: the user's stays as it is.
+
+    Args:
+        base: the commit or tree that it begins with.
+        entries: what is laid over it at last, as `git update-index -z --index-info` reads it.
+        add: paths of the working tree that are added in between.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
-        if head:
-            git(project, "read-tree", head.tree, extra=index)
-        git(project, "add", "--all", *EVERYTHING, extra=index)
-        _put_back(project, base, results, index)
-        tree = git(project, "write-tree", extra=index)
-    return _committed(project, tree, head.commit if head else None)
+        if base:
+            git(project, "read-tree", base, extra=index)
+        if add:
+            git(project, "add", "--all", *add, extra=index)
+        git(project, "update-index", "-z", "--index-info", extra=index, stdin=entries)
+        return git(project, "write-tree", extra=index)
 
 
 def _committed(project: Path, tree: str, parent: str | None) -> Snapshot:
@@ -186,30 +205,34 @@ def code_at(project: Path, revision: str) -> Snapshot:
     base, results = _recorded_on(project, taken.commit)
     if not results:
         return taken
-    with tempfile.TemporaryDirectory() as scratch:
-        index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
-        git(project, "read-tree", taken.commit, extra=index)
-        _put_back(project, base, results, index)
-        tree = git(project, "write-tree", extra=index)
+    tree = write_tree(project, taken.commit, _as_before(project, base, results))
     if tree == git(project, "rev-parse", f"{base}^{{tree}}"):
         return Snapshot(base, tree, clean=False)
     return _committed(project, tree, taken.commit)
 
 
-def _put_back(project: Path, base: str, names: list[str], index: dict[str, str]) -> None:
-    """Give these files in the index what they are in the commit ``base``; those that it has not are dropped."""
-    if names:
-        before = git(project, "ls-tree", "-r", "-z", "--full-tree", base).split("\0")
-        kept = [line for line in before if line.partition("\t")[2] in names]
-        gone = [f"0 {'0' * len(base)}\t{name}" for name in names]
-        git(project, "update-index", "-z", "--index-info", extra=index, stdin="\0".join([*gone, *kept, ""]))
+def _as_before(project: Path, base: str, names: list[str]) -> str:
+    """Entries of an index that make these files what they are in the commit ``base``; those that it has not go."""
+    if not names:
+        return ""
+    before = git(project, "ls-tree", "-r", "-z", "--full-tree", base).split("\0")
+    kept = [line for line in before if line.partition("\t")[2] in names]
+    gone = [f"0 {'0' * len(base)}\t{name}" for name in names]
+    return "\0".join([*gone, *kept, ""])
+
+
+def record_at(project: Path, commit: str) -> dict[str, Any]:
+    """The record of a run that a commit holds, unchecked; empty where it holds none."""
+    try:
+        found = json.loads(git(project, "show", f"{commit}:{RECORD}"))
+    except (InputError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _recorded_on(project: Path, commit: str) -> tuple[str, list[str]]:
     """The code that a run was made of and what it recorded on top of that, where the commit holds a run's record."""
-    base = ""
-    with contextlib.suppress(InputError, ValueError, KeyError, TypeError):
-        base = str(json.loads(git(project, "show", f"{commit}:{RECORD}"))["commit"])
+    base = str(record_at(project, commit).get("commit", ""))
     if not base:
         return "", []
     if not succeeds(project, "cat-file", "-e", f"{base}^{{commit}}"):

@@ -48,7 +48,7 @@ def request_page(
         " | ".join(f"[{title}]({address})" for title, address in pages.items()),
         "\n".join(_approvals(standing, signed)),
         *checks_list(judgement.checks),
-        "\n".join(_how(candidate, lines, signed, judgement.result == "inconclusive")),
+        *_how(candidate, lines, signed, judgement.result == "inconclusive"),
         _scope(candidate, judgement, policy.valid_days),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -96,18 +96,13 @@ def _approvals(standing: Standing, signed: bool) -> Iterator[str]:
 
 def _how(candidate: Candidate, lines: DecisionCommands, signed: bool, doubtful: bool) -> Iterator[str]:
     yield "### How to decide"
-    yield ""
     if signed:
         yield "Decide at a terminal where your key is; this run then goes on by itself:"
     else:
         yield "Decide in the form, or at a terminal in the project:"
-    yield ""
-    yield f"- `{lines.approve(candidate.digest, doubtful=doubtful)}`"
-    yield f"- `{lines.reject(candidate.digest)}`"
-    yield ""
+    yield f"- `{lines.approve(candidate.digest, doubtful=doubtful)}`\n- `{lines.reject(candidate.digest)}`"
     if signed:
         yield "Or decide here: with `--print` each of them prints what to paste under Signed Approval."
-        yield ""
     yield f"To go back later: `{lines.rollback()}`"
 
 

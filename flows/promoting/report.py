@@ -4,13 +4,17 @@ comparison with the champion."""
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Collection
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from components.config.canaries import RequiredCanary
 from components.config.promotion import Action
+from components.directories import write_directory
 from components.errors import InputError
+from components.files import write_text
 from components.layout import Layout
 from components.registry import Candidate, PromotionRecord, Store, champion, read_candidate, sound_history
 from components.types import Judgement
@@ -19,6 +23,7 @@ from flows.governance.comparison import comparison_key
 from flows.governance.policies import known_policies, problems
 from flows.governance.registry import RegistryContext, judge
 from flows.run.parameters import DEMO
+from flows.serving.pages import EVIDENCE, TYPES, addresses
 
 if TYPE_CHECKING:
     from components.report import Run
@@ -34,6 +39,35 @@ def report(context: RegistryContext, candidate: Candidate, judgement: Judgement)
 
     reference = _reference(context, candidate)
     return render(_run(context, candidate, judgement.to_dict(), judgement.policy_sha256, reference))
+
+
+def pages(project: Path, store: Store, evidence: str | None, report: str | None = None) -> dict[str, str]:
+    """Title -> address of each page of the stored evidence, where a browser finds it; none without evidence.
+
+    They are those that were judged, and not those in the run's workspace, which may have changed since. They are copied
+    every time, so that a person reads what is stored.
+
+    Args:
+        report: a page that knows what is known since the run, in place of the run's own.
+
+    Raises:
+        InputError: the stored evidence is not what it was.
+    """
+    if evidence is None:
+        return {}
+    folder, source = project / EVIDENCE / evidence, store.tree(evidence)
+
+    def fill(target: Path) -> None:
+        for path in sorted(source.rglob("*")):
+            if path.is_file() and path.suffix in TYPES:
+                copy = target / path.relative_to(source)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, copy)
+        if report is not None:
+            write_text(Layout(target).report, report)
+
+    write_directory(folder, fill)
+    return addresses(Layout(folder), f"evidence/{evidence}")
 
 
 def report_of(context: RegistryContext, found: CheckpointView) -> str:

@@ -15,8 +15,7 @@ from flows.prefect_runtime import events
 from flows.promoting.evidence import approvals_needed, request_page
 from flows.promoting.form import form
 from flows.promoting.outcome import Undecided
-from flows.promoting.pages import pages
-from flows.promoting.report import report
+from flows.promoting.report import pages, report
 from flows.promoting.request import Request, load_request, store_request
 from flows.promoting.rounds import Rounds
 

@@ -14,7 +14,7 @@ from components.errors import EXIT_NO_CANDIDATE
 from components.files import read_json, read_text
 from flows.host.dvc import declared, locked, locked_in
 from flows.host.git import git, succeeds
-from flows.recording.record import LOCK, PIPELINE, leaves
+from flows.recording.record import LOCK, PIPELINE, is_number, leaves
 
 OUTCOME = "outcome"
 DIGEST = re.compile(r"[0-9a-f]{32,64}")
@@ -72,8 +72,8 @@ def compare_stage(into: Comparison, stage: str, project: Path, root: Path, recor
     if (recorded_state == "refused") != (state == "refused"):
         into.differences.append(Difference(stage, OUTCOME, recorded_state or "not executed", state))
         return
-    metrics = _metric_files(root, stage)
-    for path in metrics:
+    declaring = foreign(read_text(root / PIPELINE), PIPELINE)["stages"][stage]
+    for path in (name for name in declared(declaring, "metrics") if (root / name).exists()):
         _compare_metrics(into, stage, path, project, root)
     before = locked(git(project, "show", f"{into.commit}:{LOCK}")).get(stage, {})
     after = locked_in(root).get(stage, {})
@@ -104,19 +104,10 @@ def _compare_metrics(into: Comparison, stage: str, path: str, project: Path, roo
 
 def agree(tolerance: float, old: Any, new: Any) -> bool:
     """Whether two values count as equal: numbers within the tolerance, absolutely or relatively."""
-    if tolerance and _is_number(old) and _is_number(new):
+    if tolerance and is_number(old) and is_number(new):
         return math.isclose(old, new, rel_tol=tolerance, abs_tol=tolerance)
     return bool(old == new)
 
 
 def _is_digest(value: Any) -> bool:
     return isinstance(value, str) and DIGEST.fullmatch(value) is not None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _metric_files(root: Path, stage: str) -> list[str]:
-    stages = foreign(read_text(root / PIPELINE), PIPELINE)["stages"]
-    return [name for name in declared(stages[stage], "metrics") if (root / name).exists()]

@@ -127,10 +127,9 @@ def _of_flow_run(flow_run_id: str) -> Sequence[str] | None:
 
     with get_client(sync_client=True) as client:
         made = client.read_flow_run(UUID(flow_run_id))
-    by, deployment = made.created_by, ""
-    if by is None or not by.display_value:
-        return None
-    if by.type == "SCHEDULE" and made.deployment_id:
-        with get_client(sync_client=True) as client:
-            deployment = client.read_deployment(made.deployment_id).name
-    return [f"schedule:{deployment}"] if deployment else [str(by.display_value)]
+        by = made.created_by
+        if by is None or not by.display_value:
+            return None
+        if by.type == "SCHEDULE" and made.deployment_id:
+            return [f"schedule:{client.read_deployment(made.deployment_id).name}"]
+    return [str(by.display_value)]

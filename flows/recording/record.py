@@ -147,9 +147,13 @@ def numbers(root: Path) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     for path in uncached(root, ("metrics",)):
         for key, value in leaves(read_json(root / path), Path(path).stem):
-            if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+            if value is None or is_number(value):
                 found[key] = value
     return found
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def leaves(value: Any, key: str) -> Iterator[tuple[str, Any]]:

@@ -79,8 +79,10 @@ def recorded(workspace: Workspace, flow_run_id: str | None = None) -> Iterator[R
     recorder = Recorder()
 
     def close(outcome: OutcomeRecord) -> RunRecord:
-        stages = stages_since(workspace.progress, offset, before)
-        return _unchanged_record(before, finish_record(record, workspace, outcome, stages))
+        after = finish_record(record, workspace, outcome, stages_since(workspace.progress, offset, before))
+        if before and before.finished and (before.digests, before.outcome) == (after.digests, after.outcome):
+            return before  # this execution only found the same results again
+        return after
 
     try:
         yield recorder
@@ -105,12 +107,6 @@ def failure_outcome(error: BaseException, stages: dict[str, StageRecord]) -> Out
     if isinstance(error, Exception):
         return OutcomeRecord(state="failed", reason=str(error) or type(error).__name__, failed_stage=failed)
     return OutcomeRecord(state="stopped", reason=type(error).__name__, failed_stage=failed)
-
-
-def _unchanged_record(before: RunRecord | None, after: RunRecord) -> RunRecord:
-    """The earlier record, if this execution only found the same results again."""
-    same = before and before.finished and (before.digests, before.outcome) == (after.digests, after.outcome)
-    return before if before and same else after
 
 
 def store_run(workspace: Workspace, make: Callable[[], RunRecord]) -> RecordingResult:

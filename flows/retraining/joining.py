@@ -9,13 +9,12 @@ from __future__ import annotations
 import codecs
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from components.errors import InputError
-from components.files import fsync_directory, os_errors, read_json, sha256_bytes, sha256_file, write_json
+from components.files import flushed, os_errors, read_json, sha256_bytes, sha256_file, write_json
 from flows.retraining.incoming import SkippedFile, blocks
 from flows.retraining.ledger import JoinedFile, Ledger, current
 
@@ -93,7 +92,9 @@ def join(
     files = [source, *(_part_of(ledger, row, incoming) for row in rows)]
     digest, _ = _write(folder, _chained(files), lambda digest: folder / f"{digest}.jsonl")
     write_json(note, {"sha256": digest, "source": source_sha256, "files": [row.sha256 for row in rows]})
-    _remove_old(folder)
+    newest = sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    for path in newest[KEPT:]:  # they can be made again from their parts
+        path.unlink()
     return folder / f"{digest}.jsonl", digest
 
 
@@ -123,31 +124,17 @@ def _chained(files: Sequence[Path]) -> Iterator[bytes]:
 def _write(folder: Path, content: Iterator[bytes], name: Callable[[str], Path]) -> tuple[str, int]:
     """Write a file atomically under the name that its digest gives it; returns digest and number of rows."""
     digest, rows, last = hashlib.sha256(), 0, b"\n"
-    with os_errors("write", folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                for block in content:
-                    file.write(block)
-                    digest.update(block)
-                    rows, last = rows + block.count(b"\n"), block[-1:]
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, name(digest.hexdigest()))
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-        fsync_directory(folder)
+
+    def counted() -> Iterator[bytes]:
+        nonlocal rows, last
+        for block in content:
+            digest.update(block)
+            rows, last = rows + block.count(b"\n"), block[-1:]
+            yield block
+
+    with flushed(folder / "rows", counted()) as temporary:
+        os.replace(temporary, name(digest.hexdigest()))
     return digest.hexdigest(), rows + (last != b"\n")
-
-
-def _remove_old(folder: Path) -> None:
-    """Joined files can be made again from their parts."""
-    newest = sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
-    for path in newest[KEPT:]:
-        path.unlink()
 
 
 def earlier_version(ledger: Ledger, name: str, path: Path) -> JoinedFile | None:

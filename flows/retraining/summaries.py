@@ -10,7 +10,7 @@ from components.health.summaries.markdown import plain
 from components.layout import Layout
 from components.words import percent, plural, points
 from flows.display.board import Tail
-from flows.retraining.ledger import FinishedRun
+from flows.retraining.ledger import FinishedRun, JoinedFile
 from flows.retraining.plan import RetrainingPlan
 from flows.run.workspace import Workspace
 
@@ -33,7 +33,7 @@ def summary_before(plan: RetrainingPlan) -> list[str]:
     return [*lines, *plan.remarks, f"starts from {plan.start}{compared}"]
 
 
-def _replaced_version(plan: RetrainingPlan, row: Any) -> str:
+def _replaced_version(plan: RetrainingPlan, row: JoinedFile) -> str:
     before = {one.sha256: one for one in plan.ledger.seen()}
     if row.replaces not in before:
         return ""
@@ -49,18 +49,9 @@ def unchanged_summary(plan: RetrainingPlan, earlier: FinishedRun) -> str:
     return f"nothing new since {earlier.at}: run {earlier.run_id} had the same data, settings and code ({answer})"
 
 
-def stage_states(workspace: Workspace) -> dict[str, str]:
-    """Stage -> how it ended last, by the run's progress file."""
-    states: dict[str, str] = {}
-    for event in Tail(workspace.progress).read():
-        if "state" in event:
-            states[str(event["stage"])] = str(event["state"])
-    return states
-
-
 def summary_after(workspace: Workspace, candidate: str | None, reason: str) -> list[str]:
     """What was executed, how the result compares with the champion, and the answer."""
-    states = stage_states(workspace)
+    states = {event["stage"]: event["state"] for event in Tail(workspace.progress).read() if "state" in event}
     by_state: dict[str, list[str]] = {}
     for stage, state in states.items():
         by_state.setdefault(state, []).append(stage)

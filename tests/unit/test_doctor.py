@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from components.config import load
 from components.registry.directory import DirectoryStore
 from flows.host import doctor
 from flows.host.git import git
@@ -252,7 +253,7 @@ def test_a_registry_in_a_folder_is_named(project):
     assert (check.name, check.state, check.finding) == ("registry", "ok", f"{named}, which is not there yet")
     assert not (project / "registry").exists()
     DirectoryStore(project / "registry").put_if_absent("a", b"")
-    assert doctor.registry(project, project / "run.yaml").finding == named
+    assert doctor.registry(project, load(project / "run.yaml")).finding == named
     assert DirectoryStore(project / "registry").keys("") == ["a"]
 
 
@@ -260,7 +261,7 @@ def test_a_registry_in_a_folder_is_named(project):
 def test_a_place_where_no_registry_can_be_kept_fails(project, path):
     (project / "a-file").touch()
     (project / "run.yaml").write_text(f"registry: {{path: {path}}}\n", encoding="utf-8")
-    check = doctor.registry(project, project / "run.yaml")
+    check = doctor.registry(project, load(project / "run.yaml"))
     assert (check.state, "cannot" in check.finding) == ("fail", True)
     assert check.fix
 
@@ -271,7 +272,7 @@ def test_a_folder_without_hard_links_cannot_be_a_registry(project, monkeypatch):
 
     monkeypatch.setattr(os, "link", refuse)
     (project / "run.yaml").write_text("{}\n", encoding="utf-8")
-    check = doctor.registry(project, project / "run.yaml")
+    check = doctor.registry(project, load(project / "run.yaml"))
     assert (check.state, "without hard links" in check.finding, "registry.kind: s3" in check.fix) == (
         "fail",
         True,
@@ -280,7 +281,7 @@ def test_a_folder_without_hard_links_cannot_be_a_registry(project, monkeypatch):
 
 
 def test_a_bucket_that_honours_conditions_can_be_a_registry(project, config):
-    check = doctor.registry(project, config)
+    check = doctor.registry(project, load(config))
     assert (check.state, check.finding) == (
         "ok",
         f"s3://{BUCKET}/doctor: conditional writes and checksums are honoured",
@@ -299,22 +300,22 @@ def test_a_bucket_that_cannot_be_a_registry_is_refused_with_what_to_do(
     project, config, s3_server, ignored, state, finding
 ):
     s3_server.app.ignores = {ignored}
-    check = doctor.registry(project, config)
+    check = doctor.registry(project, load(config))
     assert (check.state, finding in check.finding) == (state, True)
     assert check.fix.startswith("use a server")
 
 
 def test_a_bucket_that_is_not_there_fails_with_its_code(project, config):
     config.write_text(config.read_text().replace(BUCKET, "nowhere"))
-    check = doctor.registry(project, config)
+    check = doctor.registry(project, load(config))
     assert (check.state, "NoSuchBucket" in check.finding) == ("fail", True)
     assert check.fix.startswith("create the bucket")
 
 
 def test_a_configuration_that_is_wrong_fails_the_check_of_the_registry(project):
     (project / "run.yaml").write_text("registry: {kind: s3}\n", encoding="utf-8")
-    check = doctor.registry(project, project / "run.yaml")
-    assert (check.state, "needs the name of its bucket" in check.finding) == ("fail", True)
+    check = list(doctor.examine(project, project / "run.yaml"))[-1]
+    assert (check.name, check.state, "needs the name of its bucket" in check.finding) == ("registry", "fail", True)
 
 
 def test_a_repository_of_something_else_fails_and_says_so(project):

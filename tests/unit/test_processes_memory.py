@@ -223,7 +223,7 @@ def test_a_stage_by_itself_is_refused_too(tmp_path, two_gib, monkeypatch, capsys
 def test_doctor_compares_the_checkpoint_of_a_configuration_with_memory(tmp_path, two_gib, parameters, state, finding):
     folder = checkpoint(tmp_path / "model", parameters)
     (tmp_path / "run.yaml").write_text(f"policy: {{model: {{kind: checkpoint, path: {folder}}}}}\n", encoding="utf-8")
-    (check,) = doctor.model(tmp_path / "run.yaml")
+    (check,) = doctor.model(load(tmp_path / "run.yaml"))
     assert (check.state, finding in check.finding, bool(check.fix)) == (state, True, state != "ok")
 
 

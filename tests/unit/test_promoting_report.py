@@ -23,7 +23,6 @@ from components.types import GateCheck, Judgement
 from flows.governance.checkpoint import CheckpointView
 from flows.governance.comparison import comparison_key
 from flows.promoting import report as page
-from flows.promoting.pages import pages
 from flows.serving.pages import EVIDENCE
 
 CHAMPION = "b" * 64
@@ -206,7 +205,7 @@ def test_without_evidence_there_is_no_page(context: Any, monkeypatch: Any) -> No
 
 def test_the_page_takes_the_place_of_the_runs_own_among_those_that_are_served(context: Any) -> None:
     candidate = propose(context, fixture.DIGEST)
-    found = pages(context.project, context.store, candidate.evidence, "what is known now")
+    found = page.pages(context.project, context.store, candidate.evidence, "what is known now")
     served = context.project / EVIDENCE / str(candidate.evidence)
     assert Layout(served).report.read_text(encoding="utf-8") == "what is known now"
     assert {"Report", "Data validation", "Verifier audit"} == set(found)

@@ -187,5 +187,5 @@ def test_the_doctor_knows_what_is_missing(
 ) -> None:
     monkeypatch.setattr("components.sinks.base.find_spec", lambda name: None)
     write_text(tmp_path / "run.yaml", f"extends: {ROOT}/configs/demo.yaml\nsinks: {sinks}\n")
-    (check,) = doctor.sinks(tmp_path / "run.yaml")
+    (check,) = doctor.sinks(load(tmp_path / "run.yaml"))
     assert (check.state, check.finding) == (state, says)
