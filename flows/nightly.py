@@ -74,7 +74,7 @@ def nightly(
     typed = [*settings_of(launcher=launcher, max_hours=max_hours, max_gpu_hours=max_gpu_hours), *overrides]
     ledger = Ledger(project, load(Path(config), typed).name)
     with ledger.held():
-        begun = ledger.begun(run_of_flow_run(project, flow_run.get_id()))
+        begun = ledger.started_runs().get(run_of_flow_run(project, flow_run.get_id()))
         if begun:  # by an earlier attempt of this flow run: later files wait for the next run
             workspace, fresh = reopen(project, begun.run_id), False
         else:

@@ -9,6 +9,7 @@ that fails over an answer therefore has it still when it is begun again, which t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from prefect import flow, get_run_logger
@@ -76,7 +77,8 @@ def promote(digest: str, registry: str = DEFAULT) -> str:
         how = lines.approve(candidate.digest, doubtful=found.judgement.result == "inconclusive")
         words = f"{approvals_needed(found.standing, lines.policy.quorum('promote').signed)}: {how}"
         return completed_as(candidate.digest, "AwaitingApproval", words)
-    request_approval(context, candidate, found.with_note(trouble), so_far, me)
+    found = replace(found, note=" ".join(filter(None, (trouble, found.note))))
+    request_approval(context, candidate, found, so_far, me)
     return candidate.digest
 
 

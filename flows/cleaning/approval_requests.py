@@ -123,24 +123,17 @@ def _request_missing(
     deployment = server.get(f"/deployments/name/{DEPLOYMENT}/{DEPLOYMENT}")
     if deployment is None or deployment["paused"]:  # a temporary server, say; or it was paused in the UI
         return
+    create = f"/deployments/{deployment['id']}/create_flow_run"
     for digest, failed in wanted[:LIMIT]:
         again = next((run for run in failed if resume_run(server, run, "it failed before anything was decided")), None)
         if again is not None:
-            yield CleanupAction(
-                "flow run", again.name, "begun again", f"it failed, and no other run is about {digest[:12]}"
-            )
+            why = f"it failed, and no other run is about {digest[:12]}"
+            yield CleanupAction("flow run", again.name, "begun again", why)
             continue
-        name = _create_flow_run(server, deployment["id"], digest, registry, len(failed))
-        yield CleanupAction(
-            "candidate", digest[:12], f"approval requested by flow run {name}", "no flow run was about it"
-        )
-
-
-def _create_flow_run(server: PrefectServer, deployment: str, digest: str, registry: str, before: int) -> str:
-    """Start the run; two who do so at once start one."""
-    body: dict[str, Any] = {
-        "parameters": {"digest": digest, "registry": registry},
-        "state": {"type": "SCHEDULED"},
-        "idempotency_key": f"ask-{digest}-{registry}-{before}",
-    }
-    return str(server.post(f"/deployments/{deployment}/create_flow_run", body)["name"])
+        body: dict[str, Any] = {
+            "parameters": {"digest": digest, "registry": registry},
+            "state": {"type": "SCHEDULED"},
+            "idempotency_key": f"ask-{digest}-{registry}-{len(failed)}",  # two who do this at once start one run
+        }
+        done = f"approval requested by flow run {server.post(create, body)['name']}"
+        yield CleanupAction("candidate", digest[:12], done, "no flow run was about it")

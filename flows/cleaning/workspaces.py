@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +12,7 @@ from components.config.reading import read_mapping
 from components.errors import EvenkeelError, InputError
 from components.files import read_json
 from components.words import plural
-from flows.cleaning.leftovers import REMOVED, CleanupAction
+from flows.cleaning.leftovers import CleanupAction, remove
 from flows.host.branches import branch_of, head_of
 from flows.host.git import RECORD, record_at
 from flows.host.locks import lock_file
@@ -67,25 +65,22 @@ def unrecorded(project: Path, run: RunView) -> str:
 
 
 def _remove(project: Path, run: RunView) -> int | None:
-    """Remove its files in a bucket and rename it with its lock held, then remove it.
+    """Remove its files in a bucket and then itself, with its lock held.
 
     Returns:
-        How many objects were removed; None where the run has begun again, and nothing was.
+        How many objects were removed; None where the run has begun again, or another process removes it.
 
     Raises:
         InputError, Unavailable: its settings cannot be read, or the bucket cannot be reached; the workspace stays.
     """
-    renamed = run.root.with_name(f"{REMOVED}{run.run_id}")
     with lock_file(lock_of(project, run.run_id)) as lock:
         if not lock.take():
             return None
         fresh = RunView(project, run.run_id)  # as it is now
-        if fresh.running or fresh.execution != run.execution or renamed.exists():
+        if fresh.running or fresh.execution != run.execution:
             return None
         objects = _empty_bucket(run)
-        os.replace(run.root, renamed)
-    shutil.rmtree(renamed, ignore_errors=True)
-    return objects
+        return objects if remove(run.root) else None
 
 
 def _empty_bucket(run: RunView) -> int:

@@ -89,27 +89,22 @@ def problems(context: RegistryContext, history: History) -> dict[int, str]:
         return said
     if base.schema == 1:
         said.setdefault(base.number, "an earlier version made it, which kept no approvals")
-    elif unheld := _not_in_force(base, history, context.policy, said) or _rejudged(context, history, known):
+    elif unheld := _not_in_force(base, history, context.policy, said) or _rejudged(context, base, history, known):
         said.setdefault(base.number, unheld)
     return said
 
 
-def _rejudged(context: RegistryContext, history: History, known: Mapping[str, Policy | None]) -> str:
-    record = _promoted_by(history)
+def _rejudged(
+    context: RegistryContext, base: PromotionRecord, history: History, known: Mapping[str, Policy | None]
+) -> str:
+    """Why the gate does not let the champion pass now, by the record that promoted it; "" where it does."""
+    promotions = (one for one in reversed(history.records[: base.number]) if one.outcome == "promoted")
+    record = next((one for one in promotions if one.digest == base.digest), None)
     policy = known.get(record.policy_sha256) if record else None
     if record is None or policy is None:
         return "no record promoted it"
     refused = refused_now(context, record, policy)
     return f"judged again, the gate does not let it pass: {refused}" if refused else ""
-
-
-def _promoted_by(history: History) -> PromotionRecord | None:
-    """The record that promoted the champion: of one that was gone back to, the earlier one."""
-    base = history.stands_on
-    if base is None or base.action == "promote":
-        return base
-    promotions = (one for one in reversed(history.records[: base.number]) if one.outcome == "promoted")
-    return next((one for one in promotions if one.digest == base.digest), None)
 
 
 def refused_now(context: RegistryContext, record: PromotionRecord, policy: Policy) -> str:

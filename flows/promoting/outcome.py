@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from components.errors import InputError, NoCandidate
 from components.registry import (
@@ -42,10 +42,6 @@ class Undecided:
     judgement: Judgement
     standing: Standing
     note: str = ""
-
-    def with_note(self, trouble: str) -> Undecided:
-        """The same with one more thing said."""
-        return replace(self, note=" ".join(filter(None, (trouble, self.note))))
 
 
 def conclude(context: RegistryContext, candidate: Candidate, said: Approval | None = None) -> Concluded | Undecided:

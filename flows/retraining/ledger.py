@@ -129,10 +129,6 @@ class Ledger:
         """Every finished run, in order."""
         return _read(self._nights, FinishedRun)
 
-    def begun(self, run_id: str) -> StartedRun | None:
-        """The latest start of this run."""
-        return self.started_runs().get(run_id)
-
     def started_runs(self) -> dict[str, StartedRun]:
         """The latest start of every run, by the run's id."""
         return {row.run_id: row for row in _read(self._begun, StartedRun)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -13,13 +12,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+import test_watching_runs
 
 from components.config import dump, load
 from components.directories import write_directory
@@ -33,7 +32,7 @@ from flows.cleaning.leftovers import CleanupAction, end_leftovers, remove_partia
 from flows.cleaning.workspaces import remove_old
 from flows.host.git import git
 from flows.host.processes import OWNER_VARIABLE
-from flows.watching.execution import Execution, write
+from flows.watching.execution import Execution
 from flows.watching.runs import RunView, all_runs
 from tests.s3_server import BUCKET, S3Server
 
@@ -56,22 +55,10 @@ def project(tmp_path: Path) -> Path:
 
 def ran(project: Path, run_id: str, **changes: Any) -> RunView:
     """A run that was refused a month ago, but for what ``changes`` say."""
-    root = project / "runs" / run_id
-    write_text(root / "params.yaml", DEMO)
     month_ago = datetime.now(UTC) - timedelta(days=30)
-    done = Execution(
-        run_id=run_id,
-        flow="post-training",
-        pid=os.getpid(),
-        created=psutil.Process().create_time(),
-        host=platform.node(),
-        began=month_ago.isoformat(timespec="seconds"),
-        commit="c0ffee",
-        state="refused",
-        ended=(month_ago + timedelta(minutes=5)).isoformat(timespec="seconds"),
-    )
-    write(root, replace(done, **changes))
-    return RunView(project, run_id)
+    times = [(month_ago + timedelta(minutes=minutes)).isoformat(timespec="seconds") for minutes in (0, 5)]
+    refused = {"state": "refused", "candidate": None, "began": times[0], "ended": times[1]}
+    return test_watching_runs.ran(project, run_id, **refused | changes)
 
 
 LIVING: dict[str, Any] = {"state": "running", "ended": None}
@@ -167,9 +154,7 @@ def test_what_somebody_may_still_be_writing_stays(project: Path) -> None:
     (grows / "part/new").write_bytes(b"just now")
     of_living = half_made(living.layout.train, hours=100)
     assert cleaned(project) == []
-    assert young.exists()
-    assert grows.exists()
-    assert of_living.exists()
+    assert young.exists() and grows.exists() and of_living.exists()
 
 
 def test_what_has_another_name_stays_however_old(project: Path) -> None:
@@ -391,10 +376,7 @@ def test_what_its_pods_shared_in_a_bucket_goes_with_a_workspace(
     repository: Path, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = recorded(repository, "demo-1")
-    write_text(
-        run.root / "params.yaml",
-        dump(load(Path("configs/kubernetes.yaml"), IN_BUCKET)),
-    )
+    write_text(run.root / "params.yaml", dump(load(Path("configs/kubernetes.yaml"), IN_BUCKET)))
     depots = [Depot(f"s3://{BUCKET}/janitor/team/{name}/train", s3_server.url) for name in ("demo-1", "demo-2")]
     for depot in depots:
         depot.bucket("output").call("put_object", "blobs/one", Body=b"weights")
@@ -456,21 +438,12 @@ class Cluster:
 
     def __init__(self, project: Path, runs: list[str]) -> None:
         self.deleted: list[str] = []
-        self.found = [
-            {
-                "metadata": {
-                    "name": run,
-                    "uid": run,
-                    "labels": {
-                        "app.kubernetes.io/name": "evenkeel",
-                        "app.kubernetes.io/managed-by": "evenkeel",
-                        "evenkeel/run": run,
-                    },
-                    "annotations": {"evenkeel/workspace": str(project / "runs" / run)},
-                }
-            }
-            for run in runs
-        ]
+        ours = {"app.kubernetes.io/name": "evenkeel", "app.kubernetes.io/managed-by": "evenkeel"}
+        self.found: list[dict[str, Any]] = []
+        for run in runs:
+            named = {"name": run, "uid": run, "labels": {**ours, "evenkeel/run": run}}
+            place = {"annotations": {"evenkeel/workspace": str(project / "runs" / run)}}
+            self.found.append({"metadata": {**named, **place}})
 
     def jobsets(self, selector: str) -> list[dict[str, Any]]:
         return self.found
@@ -517,9 +490,3 @@ def test_a_cluster_that_is_unreachable_is_reported_and_stops_nothing_else(
         ("cluster", "no cluster is configured"),
         ("candidate", "y"),
     ]
-
-
-def test_without_a_namespace_no_cluster_is_asked(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers, "remove_orphans", lambda *_: pytest.fail("asked"))
-    monkeypatch.setattr(cleanup.leftovers, "end_leftovers", lambda _: [])
-    assert cleanup.clean(project, 0, None) == []

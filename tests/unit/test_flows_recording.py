@@ -23,7 +23,7 @@ from flows.cli import main, runs
 from flows.host import branches, dvc
 from flows.host.branches import commit_run
 from flows.host.git import git
-from flows.recording import RecordingResult, read_record, read_recording, recorded, storing
+from flows.recording import RecordingResult, RunRecord, read_record, read_recording, recorded, storing
 from flows.recording.machine import cpu_model, differences, packages, this_machine
 from flows.run.resumption import note_flow_run, reopen, run_of_flow_run
 from flows.run.workspace import Workspace, locate
@@ -60,9 +60,19 @@ def finish(workspace: Workspace, text: str = "0.5", candidate: str | None = DIGE
         lock = f"schema: '2.0'\nstages:\n  data:\n    cmd: x\n    outs:\n    - path: out/data\n      md5: '{text}'\n"
         (workspace.root / "dvc.lock").write_text(lock, encoding="utf-8")
         recorder.conclude(candidate, "" if candidate else "the gate failed")
-    kept = read_recording(workspace.root)
-    assert kept is not None
-    return kept
+    return kept_of(workspace)
+
+
+def record_of(workspace: Workspace) -> RunRecord:
+    found = read_record(workspace.root)
+    assert found is not None
+    return found
+
+
+def kept_of(workspace: Workspace) -> RecordingResult:
+    found = read_recording(workspace.root)
+    assert found is not None
+    return found
 
 
 @pytest.fixture
@@ -89,13 +99,10 @@ def test_a_stage_that_is_off_is_executed_by_the_code_of_the_run(tmp_path: Path) 
 def test_the_record_says_what_ran_how_it_ended_and_every_number(project: Path, unpushed: None) -> None:
     workspace = ready(project, "seed=3")
     finish(workspace)
-    record = read_record(workspace.root)
-    assert record is not None and record.finished
-    assert (record.run_id, record.commit, record.tree) == (
-        workspace.run_id,
-        workspace.snapshot.commit,
-        workspace.snapshot.tree,
-    )
+    record = record_of(workspace)
+    assert record.finished
+    taken = workspace.snapshot
+    assert (record.run_id, record.commit, record.tree) == (workspace.run_id, taken.commit, taken.tree)
     assert (record.config, record.overrides) == ("configs/demo.yaml", ["seed=3"])
     assert (record.outcome.state, record.outcome.candidate) == ("candidate", DIGEST)
     assert record.metrics == {"validation.rate": 0.5, "validation.of.0": 1, "validation.of.1": 2}
@@ -119,12 +126,10 @@ def test_stages_are_recorded_as_they_were_last_executed(project: Path, unpushed:
             recorder.conclude(DIGEST)
 
     attempt(("data", "done", 9), ("audit", "failed", 1))
-    failed = read_record(workspace.root)
-    assert failed is not None
+    failed = record_of(workspace)
     assert (failed.outcome.state, failed.outcome.failed_stage) == ("failed", "audit")
     attempt(("data", "cached", 1), ("audit", "done", 5))
-    record = read_record(workspace.root)
-    assert record is not None
+    record = record_of(workspace)
     assert {name: (stage.state, stage.seconds) for name, stage in record.stages.items()} == {
         "data": ("done", 9),
         "audit": ("done", 5),
@@ -137,11 +142,10 @@ def test_a_run_that_does_not_come_to_its_end_is_recorded_in_its_workspace_alone(
 ) -> None:
     workspace = ready(project)
     with pytest.raises(type(error)), recorded(workspace):
-        began = read_record(workspace.root)
-        assert began is not None and began.outcome.state == "unfinished"
+        assert record_of(workspace).outcome.state == "unfinished"
         raise error
-    record = read_record(workspace.root)
-    assert record is not None and not record.finished
+    record = record_of(workspace)
+    assert not record.finished
     assert record.outcome.state == state
     assert git(project, "branch", "--list", "runs/*") == ""
     assert read_recording(workspace.root) is None
@@ -219,12 +223,11 @@ def test_index_branch_working_tree_and_hooks_have_no_part_in_it(project: Path, u
     workspace = ready(project)
     for hook in (project / ".git/hooks").iterdir():
         hook.chmod(0o755)
-    state = [git(project, *query) for query in (["status", "--porcelain"], ["ls-files", "-s"], ["rev-parse", "HEAD"])]
+    queries = (["status", "--porcelain"], ["ls-files", "-s"], ["rev-parse", "HEAD"])
+    state = [git(project, *query) for query in queries]
     assert finish(workspace).problems == []
     assert not (project / "hooked").exists()
-    assert state == [
-        git(project, *query) for query in (["status", "--porcelain"], ["ls-files", "-s"], ["rev-parse", "HEAD"])
-    ]
+    assert state == [git(project, *query) for query in queries]
     assert git(project, "show", f"runs/{workspace.run_id}:code.py") == "x = 2"
 
 
@@ -280,8 +283,7 @@ def test_a_branch_taken_while_the_run_worked_costs_no_result(project: Path) -> N
     kept = finish(workspace)
     assert kept.commit is None
     assert "not recorded: the branch" in kept.problems[0]
-    record = read_record(workspace.root)
-    assert record is not None and record.finished
+    assert record_of(workspace).finished
 
 
 def test_a_branch_that_somebody_has_checked_out_is_not_moved_under_them(project: Path, unpushed: None) -> None:
@@ -314,8 +316,7 @@ def test_what_begins_on_the_branch_of_a_run_takes_over_the_code_alone(project: P
     assert ready(project).run_id == other.run_id
     assert locate(project, flows_project.DEMO, commit="HEAD").run_id == other.run_id
     finish(other)
-    record = read_record(other.root)
-    assert record is not None and record.run_id == other.run_id
+    assert record_of(other).run_id == other.run_id
     assert reopen(project, other.run_id).run_id == other.run_id
 
 
@@ -355,9 +356,7 @@ def executed(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def end(workspace: Workspace) -> RecordingResult:
     with recorded(workspace) as recorder:
         recorder.conclude(DIGEST)
-    kept = read_recording(workspace.root)
-    assert kept is not None
-    return kept
+    return kept_of(workspace)
 
 
 def stored(tmp_path: Path) -> set[str]:
@@ -370,8 +369,7 @@ def test_outputs_and_inputs_are_pushed_and_the_input_is_known_by_its_digest(
 ) -> None:
     kept = end(executed)
     assert (kept.problems, kept.dvc_remote) == ([], "store")
-    record = read_record(executed.root)
-    assert record is not None
+    record = record_of(executed)
     cached = {record.digests[name] for name in ("out/data", "out/audit.html")}
     assert cached <= stored(tmp_path)
     assert len(stored(tmp_path)) == 4  # the folder's list and its file, the page, the input
@@ -488,10 +486,8 @@ def test_on_a_full_disk_the_result_stays_and_the_record_is_made_up_for(
     assert "No space left on device" in recorder.result.problems[0]
     with recorded(workspace) as recorder:
         recorder.conclude(DIGEST)
-    again = read_recording(workspace.root)
-    assert again is not None and again.problems == []
-    record = read_record(workspace.root)
-    assert record is not None and record.finished
+    assert kept_of(workspace).problems == []
+    assert record_of(workspace).finished
 
 
 # Going on

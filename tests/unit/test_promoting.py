@@ -90,11 +90,22 @@ def request(context: RegistryContext, digest: str, **changes: Any) -> Request:
     return made
 
 
-def request_now(context: RegistryContext, candidate: Candidate) -> Request:
-    """What is asked about a candidate of which the gate has just said what it says."""
-    found = conclude(context, candidate)
+def answer(context: RegistryContext, made: Request, at: datetime = NOW, **values: str) -> Approval:
+    """What a person sends about ``made`` is stored."""
+    return store_answer(context, find(context.store, made.digest), made, values, at)
+
+
+def undecided(context: RegistryContext, candidate: Candidate, said: Approval | None = None) -> Undecided:
+    found = conclude(context, candidate, said)
     assert isinstance(found, Undecided)
-    return request(context, candidate.digest, gate=found.standing.question.gate)
+    return found
+
+
+def approved(context: RegistryContext, candidate: Candidate) -> Concluded | Undecided:
+    """Ada approves a candidate of which the gate has just said what it says."""
+    made = request(context, candidate.digest, gate=undecided(context, candidate).standing.question.gate)
+    answer(context, made, datetime.now(UTC), decision="approve", by="Ada")
+    return conclude(context, candidate)
 
 
 def errors(kind: type[Decision], values: dict[str, Any]) -> list[str]:
@@ -158,7 +169,7 @@ def test_the_same_answer_twice_is_one_approval(context: RegistryContext) -> None
     digest = record(context, 0.1)
     made = request(context, digest)
     for _ in range(2):
-        store_answer(context, find(context.store, digest), made, {"decision": "approve", "by": "Ada"}, NOW)
+        answer(context, made, decision="approve", by="Ada")
     (approval,) = approvals_of(context.store, digest)
     assert approval.statement.question == made.question("promote", identify(context.store))
     assert approval.statement.at == "2026-08-01T12:00:00+00:00"
@@ -166,10 +177,8 @@ def test_the_same_answer_twice_is_one_approval(context: RegistryContext) -> None
 
 def test_an_answer_is_about_what_was_shown_whatever_is_so_by_now(context: RegistryContext) -> None:
     digest = make_candidate(context.project, 0.1)
-    made = request(context, digest, policy="1" * 64, base=0)
-    store_answer(context, find(context.store, digest), made, {"decision": "approve", "by": "Ada"}, datetime.now(UTC))
-    found = conclude(context, find(context.store, digest))
-    assert isinstance(found, Undecided)
+    answer(context, request(context, digest, policy="1" * 64), datetime.now(UTC), decision="approve", by="Ada")
+    found = undecided(context, find(context.store, digest))
     assert "the policy was another" in found.standing.others[0][1]
 
 
@@ -196,12 +205,11 @@ def test_a_signed_answer_must_be_of_this_person_about_this_candidate(context: Re
         "not an approval": "yes",
     }
     for reason, signed in given.items():
-        values = {"decision": "approve", "by": "ada@x.org", "signed_approval": signed}
         with pytest.raises(InputError, match=reason):
-            store_answer(context, find(context.store, digest), made, values, NOW)
+            answer(context, made, decision="approve", by="ada@x.org", signed_approval=signed)
     assert not approvals_of(context.store, digest)
-    values = {"decision": "approve", "by": "ada@x.org", "signed_approval": text(context, made, "ada", keys["ada"])}
-    assert store_answer(context, find(context.store, digest), made, values, NOW).signed
+    signed = text(context, made, "ada", keys["ada"])
+    assert answer(context, made, decision="approve", by="ada@x.org", signed_approval=signed).signed
 
 
 def test_what_is_pasted_and_does_not_count_is_not_kept(context: RegistryContext) -> None:
@@ -230,12 +238,10 @@ def test_what_is_pasted_and_does_not_count_is_not_kept(context: RegistryContext)
     pasted = {reason: approval.to_text() for reason, approval in given.items()}
     pasted["no character"] = json.dumps(json.loads(good.to_text()) | {"key": "\ud800"})
     for reason, signed in pasted.items():
-        values = {"decision": "approve", "by": "ada", "signed_approval": signed}
         with pytest.raises(InputError, match=reason):
-            store_answer(context, find(context.store, digest), made, values, NOW)
+            answer(context, made, decision="approve", by="ada", signed_approval=signed)
     assert not approvals_of(context.store, digest)
-    values = {"decision": "approve", "by": "ada", "signed_approval": good.to_text()}
-    assert store_answer(context, find(context.store, digest), made, values, NOW) == good
+    assert answer(context, made, decision="approve", by="ada", signed_approval=good.to_text()) == good
 
 
 def test_what_was_pasted_once_is_the_same_answer_when_it_is_heard_again(context: RegistryContext) -> None:
@@ -244,9 +250,9 @@ def test_what_was_pasted_once_is_the_same_answer_when_it_is_heard_again(context:
     digest = record(context, 0.1)
     made = request(context, digest)
     values = {"decision": "approve", "by": "ada", "signed_approval": text(context, made, "ada", keys["ada"])}
-    first = store_answer(context, find(context.store, digest), made, values, NOW)
+    first = answer(context, made, **values)
     stricter = with_policy(context, **context.policy.settings.model_dump() | {"valid_days": 3})
-    assert store_answer(stricter, find(context.store, digest), made, values, NOW) == first
+    assert answer(stricter, made, **values) == first
 
 
 # What it comes to
@@ -254,16 +260,14 @@ def test_what_was_pasted_once_is_the_same_answer_when_it_is_heard_again(context:
 
 def test_enough_approvals_promote_and_the_same_again_is_decided(context: RegistryContext) -> None:
     candidate = find(context.store, make_candidate(context.project, 0.1))
-    values = {"decision": "approve", "by": "Ada"}
-    store_answer(context, candidate, request_now(context, candidate), values, datetime.now(UTC))
-    assert conclude(context, candidate).state == "Promoted"  # type: ignore[union-attr]
+    assert approved(context, candidate).state == "Promoted"  # type: ignore[union-attr]
     assert conclude(context, candidate) == Concluded("Decided", "promoted by Ada (record 1)")
 
 
 def test_a_rejection_ends_it(context: RegistryContext) -> None:
     candidate = find(context.store, make_candidate(context.project, 0.1))
-    values = {"decision": "reject", "by": "Ada", "reason": "no"}
-    said = store_answer(context, candidate, request(context, candidate.digest), values, datetime.now(UTC))
+    made = request(context, candidate.digest)
+    said = answer(context, made, datetime.now(UTC), decision="reject", by="Ada", reason="no")
     found = conclude(context, candidate, said)
     assert isinstance(found, Concluded)
     assert (found.state, found.words) == ("Rejected", "rejected by Ada (record 1): no")
@@ -274,31 +278,20 @@ def test_a_rejection_waits_for_no_comparison(context: RegistryContext, monkeypat
         raise InputError("No space left on device")
 
     first, candidate = (find(context.store, make_candidate(context.project, value)) for value in (0.1, 0.2))
-    now = datetime.now(UTC)
-    store_answer(context, first, request_now(context, first), {"decision": "approve", "by": "Ada"}, now)
-    conclude(context, first)
+    approved(context, first)
     monkeypatch.setattr(against, "compare_with_champion", broken)
     with pytest.raises(InputError, match="No space left"):
         conclude(context, candidate)
-    values = {"decision": "reject", "by": "Ada"}
-    said = store_answer(context, candidate, request(context, candidate.digest, base=1), values, now)
+    made = request(context, candidate.digest, base=1)
+    said = answer(context, made, datetime.now(UTC), decision="reject", by="Ada")
     assert conclude(context, candidate, said).state == "Rejected"  # type: ignore[union-attr]
 
 
 def test_a_rejection_of_somebody_who_may_not_reject_is_asked_about_again(context: RegistryContext) -> None:
     context, _ = signed_desk(context)
     candidate = find(context.store, make_candidate(context.project, 0.1))
-    said = Approval(
-        state(
-            request(context, candidate.digest).question("reject", identify(context.store)),
-            by="mallory",
-            reason="",
-            at=NOW,
-            valid=timedelta(days=1),
-        )
-    )
-    found = conclude(context, candidate, said)
-    assert isinstance(found, Undecided)
+    asked = request(context, candidate.digest).question("reject", identify(context.store))
+    undecided(context, candidate, Approval(state(asked, by="mallory", reason="", at=NOW, valid=timedelta(days=1))))
 
 
 # What is shown
@@ -307,8 +300,7 @@ def test_a_rejection_of_somebody_who_may_not_reject_is_asked_about_again(context
 def test_a_person_sees_what_is_open_first_and_no_text_is_taken_for_markup(context: RegistryContext) -> None:
     digest = make_candidate(context.project, 0.1, doubt="*we* <b>know</b> better")
     candidate = find(context.store, digest)
-    found = conclude(context, candidate)
-    assert isinstance(found, Undecided)
+    found = undecided(context, candidate)
     address = pages(context.project, context.store, candidate.evidence)
     said = request_page(
         candidate, found.judgement, found.standing, DecisionCommands.of(context), champion="none yet", pages=address
@@ -325,8 +317,7 @@ def test_a_person_sees_what_is_open_first_and_no_text_is_taken_for_markup(contex
 
 def test_each_command_that_is_shown_takes_a_key_where_the_policy_asks_for_a_signature(context: RegistryContext) -> None:
     candidate = find(context.store, make_candidate(context.project, 0.1))
-    found = conclude(context, candidate)
-    assert isinstance(found, Undecided)
+    found = undecided(context, candidate)
     policy = context.policy.settings.model_copy(update={"rollback": QuorumSettings(signed=True)})
     lines = DecisionCommands(policy, "configs/my run.yaml")
     said = request_page(candidate, found.judgement, found.standing, lines, champion="none yet", pages={})
@@ -368,9 +359,15 @@ class Server:
         return list(reversed(self._states))
 
 
-def one(minute: int, type: StateType, key: str = "") -> Any:
-    details = SimpleNamespace(pause_key=key or None, run_input_keyset={"response": f"r-{key}"} if key else None)
-    return SimpleNamespace(type=type, timestamp=NOW + timedelta(minutes=minute), state_details=details)
+def history(*states: str) -> list[Any]:
+    """A state a minute: the key of a suspension, or a name in capitals."""
+    found = []
+    for minute, name in enumerate(states):
+        key = None if name.isupper() else name
+        details = SimpleNamespace(pause_key=key, run_input_keyset={"response": f"r-{key}"} if key else None)
+        type = StateType.PAUSED if key else StateType(name)
+        found.append(SimpleNamespace(type=type, timestamp=NOW + timedelta(minutes=minute), state_details=details))
+    return found
 
 
 DIGEST, REQUEST, LATER = "a" * 64, "b" * 64, "c" * 64
@@ -378,32 +375,23 @@ FIRST, SECOND = f"promote-{DIGEST[:16]}-{REQUEST}-1", f"promote-{DIGEST[:16]}-{L
 
 
 def test_the_answer_to_the_last_question_is_the_one_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    history = [
-        one(0, StateType.RUNNING),
-        one(1, StateType.PAUSED, FIRST),
-        one(2, StateType.SCHEDULED),
-        one(3, StateType.RUNNING),
-    ]
+    begun = ("RUNNING", FIRST, "SCHEDULED", "RUNNING")
     answered = {f"r-{FIRST}": {"decision": "approve"}}
-    found = rounds(Server(monkeypatch, *history, **answered), uuid4(), DIGEST)  # type: ignore[arg-type]
+    found = rounds(Server(monkeypatch, *history(*begun), **answered), uuid4(), DIGEST)  # type: ignore[arg-type]
     assert (found.asked, found.last) == (1, REQUEST)
     assert found.answer is not None
     assert (found.answer.request, found.answer.at) == (REQUEST, NOW + timedelta(minutes=2))
 
-    history += [one(4, StateType.PAUSED, SECOND), one(5, StateType.SCHEDULED), one(6, StateType.RUNNING)]
-    found = rounds(Server(monkeypatch, *history, **answered), uuid4(), DIGEST)  # type: ignore[arg-type]
+    later = history(*begun, SECOND, "SCHEDULED", "RUNNING")
+    found = rounds(Server(monkeypatch, *later, **answered), uuid4(), DIGEST)  # type: ignore[arg-type]
     assert (found.asked, found.last, found.answer) == (2, LATER, None)
 
 
 def test_a_suspension_that_is_no_question_of_ours_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    history = [
-        one(0, StateType.RUNNING),
-        one(1, StateType.PAUSED, "somebody-pressed-suspend"),
-        one(2, StateType.RUNNING),
-    ]
-    found = rounds(Server(monkeypatch, *history), uuid4(), DIGEST)  # type: ignore[arg-type]
+    suspended = history("RUNNING", "somebody-pressed-suspend", "RUNNING")
+    found = rounds(Server(monkeypatch, *suspended), uuid4(), DIGEST)  # type: ignore[arg-type]
     assert (found.asked, found.last, found.answer) == (0, None, None)
-    found = rounds(Server(monkeypatch, one(1, StateType.PAUSED, FIRST)), uuid4(), "d" * 64)  # type: ignore[arg-type]
+    found = rounds(Server(monkeypatch, *history(FIRST, "RUNNING")), uuid4(), "d" * 64)  # type: ignore[arg-type]
     assert found.answer is None, "an answer about another candidate"
 
 
@@ -448,7 +436,7 @@ def test_people_are_notified_once_and_the_server_after_every_suspension(
     assert asked is not None
     again = Rounds(1, asked["request"], None)
     with pytest.raises(Pause):
-        suspension.request_approval(context, candidate, found.with_note("a note"), again, me)  # type: ignore[arg-type]
+        suspension.request_approval(context, candidate, replace(found, note="a note"), again, me)  # type: ignore[arg-type]
     assert emitted[2:] == ["evenkeel.flow-run.suspended"], "a wrong answer notifies no one"
     assert keys[0] != keys[1], "Prefect takes every key once"
 
@@ -638,10 +626,8 @@ def test_a_bucket_is_named_by_its_settings(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_a_run_is_about_a_candidate_by_its_first_digits() -> None:
     made = Run("1", "n", "PAUSED", NOW, DIGEST[:8], "registry", None, None)
-    assert made.waits
-    assert made.about(DIGEST)
-    assert not made.about("b" * 64)
-    assert not made.about(DIGEST, "other")
+    assert made.waits and made.about(DIGEST)
+    assert not made.about("b" * 64) and not made.about(DIGEST, "other")
     assert not replace(made, digest="").about(DIGEST)
 
 
