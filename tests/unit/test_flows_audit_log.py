@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -41,9 +43,12 @@ def log(folder: Path, *entropies: float | None) -> Path:
     rows = [
         {"step": n, "entropy": value, "completions/mean_length": 9.0, "kl": 0.1} for n, value in enumerate(entropies, 1)
     ]
-    path = folder / "log.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return written(folder, rows)
+
+
+def written(folder: Path, rows: Iterable[dict[str, Any]]) -> Path:
+    write_jsonl(folder / "log.jsonl", rows)
+    return folder / "log.jsonl"
 
 
 def run(*arguments: object) -> tuple[int, str]:
@@ -58,7 +63,8 @@ HEALTHY, LOW, BROKEN = (1.0, 1.0, 1.0), (1.0, 0.25, 0.125), (1.0, None, 1.0)
 
 @pytest.mark.parametrize(("entropies", "code"), [(HEALTHY, 0), (LOW, 0), (BROKEN, 3)], ids=["silent", "warned", "stop"])
 def test_the_exit_code_says_whether_a_grave_rule_spoke(tmp_path, entropies, code):
-    assert run("audit", log(tmp_path, *entropies), "--rules", rules(tmp_path))[0] == code
+    ended, output = run("audit", log(tmp_path, *entropies), "--rules", rules(tmp_path))
+    assert (ended, "no rule fired" in output) == (code, entropies == HEALTHY)
 
 
 def test_it_prints_what_was_read_the_verdicts_with_evidence_and_who_could_not_judge(tmp_path):
@@ -72,10 +78,6 @@ def test_it_prints_what_was_read_the_verdicts_with_evidence_and_who_could_not_ju
         "blind (no accuracy)",
     ):
         assert expected in " ".join(output.split()), output
-
-
-def test_a_log_without_a_verdict_says_so(tmp_path):
-    assert "no rule fired" in run("audit", log(tmp_path, *HEALTHY), "--rules", rules(tmp_path))[1]
 
 
 def test_json_holds_the_same_for_a_machine(tmp_path):
@@ -139,33 +141,27 @@ ROW = {"reward": 0.5, "kl_ref": 0.1, "entropy": 1.0, "loss": 0.1, "grad_norm": 0
     ids=["another trainer's", "ours", "the callback's", "another trainer's with names as ours"],
 )
 def test_the_rules_are_those_for_such_a_log_where_none_are_named(tmp_path, row, shipped):
-    path = tmp_path / "log.jsonl"
-    path.write_text("".join(json.dumps({"step": n, **row}) + "\n" for n in range(3)))
+    path = written(tmp_path, ({"step": n, **row} for n in range(3)))
     found = audit_log(path, "auto", None, None)
     assert {*found.judged, *found.unjudged, *found.too_short} == set(load_rules(shipped))
 
 
 def test_a_collapse_is_found_where_another_trainer_has_names_as_ours(tmp_path):
-    path = tmp_path / "log.jsonl"
     rows = ({"step": n, "loss": 0.1, "reward": 0.8 if n < 60 else 0.0, "entropy": 1.0} for n in range(120))
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    code, output = run("audit", path)
+    code, output = run("audit", written(tmp_path, rows))
     assert (code, "reward_collapse  " in output) == (3, True), output
 
 
 def test_a_collapse_of_a_reward_of_unknown_scale_ends_with_3_though_no_accuracy_is_mapped(tmp_path):
-    path = tmp_path / "log.jsonl"
     rewards = [30.0 + step % 7 if step < 100 else 0.0 for step in range(200)]
     rows = ({"step": n, "reward": value, "rewards/mine": value, "kl": 0.1} for n, value in enumerate(rewards))
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    code, output = run("audit", path)
+    code, output = run("audit", written(tmp_path, rows))
     assert (code, output.count("reward_collapse  ")) == (3, 1), output
 
 
 def test_what_was_not_read_is_printed_with_a_mapping_to_paste(tmp_path):
-    path = tmp_path / "log.jsonl"
     row = {"reward": 0.5, "kl": 0.1, "loss": 1.0, "rewards/correct/mean": 0.5, "agent/vf_loss": 0.2, "odd": 1}
-    path.write_text("".join(json.dumps({"step": n, **row}) + "\n" for n in range(3)))
+    path = written(tmp_path, ({"step": n, **row} for n in range(3)))
     output = run("audit", path, "--rules", rules(tmp_path))[1]
     assert "not read, 2 names: agent/vf_loss, odd" in output
     assert "value_loss: agent/vf_loss" in output
@@ -211,14 +207,14 @@ def test_what_a_rule_changes_and_when_it_does_not_is_printed_too(tmp_path):
               "action": [{"knob": "learner.lr", "times": 0.5}, {"knob": "learner.lr", "to": 0.001}]}  # fmt: skip
     code, output = run("rules", rules(tmp_path, {"acting": acting}))
     assert code == 0
-    for line in (
+    said = (
         "unless reward > 0.9",
         "again after 7 steps",
         "-> learner.lr times 0.5",
         "-> learner.lr to 0.001",
         "optional",
-    ):
-        assert line in output
+    )
+    assert all(line in output for line in said)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from components.config import load, substance
+from components.config import load
 from components.config.root import Settings
 from components.errors import EXIT_BAD_INPUT, InputError
 from components.files import append_line, read_json, read_jsonl, write_json
@@ -29,7 +29,6 @@ from flows.budget.spending import HOUR, BudgetSpent, attempt, close_killed_attem
 from flows.budget.work import gpus_of, work_of
 from flows.host import processes
 from flows.host.git import git
-from flows.run.resumption import reopen
 from flows.run.stages import reproduce
 from flows.run.workspace import Workspace, locate
 from tests import fake_line
@@ -286,11 +285,6 @@ def test_a_duration_is_as_precise_as_an_estimate_is(seconds: float, text: str) -
 # Limits
 
 
-def test_a_limit_is_no_part_of_what_a_run_is(project: Path) -> None:
-    assert at(project, "budget.hours=1").run_id == at(project).run_id
-    assert "budget" not in substance(Settings())
-
-
 def test_a_run_that_is_known_to_take_longer_than_its_budget_is_refused(project: Path) -> None:
     remembered(at(project), train=2 * HOUR)
     limited = at(project, "budget.hours=1")
@@ -418,17 +412,6 @@ def test_a_stage_that_reaches_the_limit_is_stopped_with_all_that_it_started(proj
     child = int(log.read_text(encoding="utf-8"))
     assert not lives(child)
     assert account(workspace)[-1]["seconds"] == pytest.approx(2, abs=1)
-
-
-def test_a_run_is_reopened_with_a_higher_budget_and_with_no_other_settings(project: Path) -> None:
-    workspace = made(project, "seed=28", "budget.hours=1")
-    again = reopen(project, workspace.run_id, ["budget.hours=2"])
-    assert (again.run_id, again.settings.budget.hours) == (workspace.run_id, 2)
-    with again.lock():
-        again.ensure()
-    assert reopen(project, workspace.run_id).settings.budget.hours == 2
-    with pytest.raises(InputError, match=r"this is another run: learner\.lr"):
-        reopen(project, workspace.run_id, ["learner.lr=0.5"])
 
 
 def test_executed_stages_are_remembered_and_others_are_not(project: Path) -> None:

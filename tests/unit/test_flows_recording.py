@@ -512,6 +512,7 @@ def test_limits_and_places_may_change_when_a_run_goes_on_and_nothing_else(projec
     assert (after.run_id, after.settings.budget.hours) == (before.run_id, 2)
     with after.lock():
         after.ensure()
+    assert reopen(project, before.run_id).settings.budget.hours == 2
     with pytest.raises(InputError, match="this is another run: seed=6"):
         reopen(project, before.run_id, ["seed=6"])
 
