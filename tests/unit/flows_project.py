@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
+import pytest
+
+from flows.cli import main
 from flows.host.git import git
 from flows.run.stages import reproduce
 from flows.run.workspace import Workspace, locate
@@ -97,3 +101,12 @@ def run_line(workspace: Workspace) -> None:
     """Both stages, by DVC."""
     for stage in STAGES:
         reproduce(workspace, stage)
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    """The exit code of the console script, errors included."""
+    monkeypatch.setattr(sys, "argv", ["evenkeel", *map(str, arguments)])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert isinstance(caught.value.code, int)
+    return caught.value.code

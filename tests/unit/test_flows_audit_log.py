@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,10 @@ from components.health.monitor import replay
 from components.health.rulebook import DEFAULT_RULES, LOG_RULES, load_rules
 from components.layout import Layout
 from components.types import StepRecord
-from flows.cli import app, main
+from flows.cli import app
 from flows.judging.audit_log import audit_log
 from flows.judging.rejudge import find_run, rejudge_run
+from tests.unit.flows_project import command
 
 RULES = {
     "low": {"when": "entropy < 0.5", "level": "warn", "why": "low entropy", "streak": 2},
@@ -169,18 +169,10 @@ def test_what_was_not_read_is_printed_with_a_mapping_to_paste(tmp_path):
     assert found["unread"] == ["agent/vf_loss", "odd"] and "agent/vf_loss" in found["proposal"]
 
 
-def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    """The exit code of the console script, errors included."""
-    monkeypatch.setattr(sys, "argv", ["evenkeel", *map(str, arguments)])
-    with pytest.raises(SystemExit) as caught:
-        main()
-    return caught.value.code
-
-
 def test_bad_input_ends_with_2_and_one_message(tmp_path, monkeypatch, capsys):
-    assert call(monkeypatch, "audit", tmp_path / "nothing") == 2
-    assert call(monkeypatch, "audit", log(tmp_path, 1.0), "--format", "verl") == 2
-    assert call(monkeypatch, "audit", log(tmp_path, 1.0), "--rules", rules(tmp_path, "rules: {a: 1}")) == 2
+    assert command(monkeypatch, "audit", tmp_path / "nothing") == 2
+    assert command(monkeypatch, "audit", log(tmp_path, 1.0), "--format", "verl") == 2
+    assert command(monkeypatch, "audit", log(tmp_path, 1.0), "--rules", rules(tmp_path, "rules: {a: 1}")) == 2
     said = capsys.readouterr().err
     assert "Traceback" not in said
     assert "it looks like trl" in said
@@ -234,7 +226,7 @@ def test_what_a_rule_changes_and_when_it_does_not_is_printed_too(tmp_path):
     ],
 )
 def test_malformed_rules_end_with_2_and_name_what_is_wrong(tmp_path, monkeypatch, capsys, tree, said):
-    assert call(monkeypatch, "rules", rules(tmp_path, tree)) == 2
+    assert command(monkeypatch, "rules", rules(tmp_path, tree)) == 2
     message = capsys.readouterr().err
     assert said in message
     assert "rules.yaml" in message

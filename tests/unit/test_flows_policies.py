@@ -29,11 +29,17 @@ def write(project: Path, text: str) -> str:
     return load_policy(project).sha256
 
 
+def committed(project: Path, text: str) -> str:
+    """The digest of a policy that is in the last commit too."""
+    digest = write(project, text)
+    commit(project)
+    return digest
+
+
 def test_every_policy_that_was_committed_is_found_again_by_its_digest(project: Path) -> None:
     digests = []
     for days in (3, 4, 5):
-        digests.append(write(project, f"valid_days: {days}\n"))
-        commit(project)
+        digests.append(committed(project, f"valid_days: {days}\n"))
     digests.append(write(project, "valid_days: 6\n"))
     found = policies_of(project, digests)
     assert {digest: one.settings.valid_days for digest, one in found.items()} == dict(
@@ -42,8 +48,7 @@ def test_every_policy_that_was_committed_is_found_again_by_its_digest(project: P
 
 
 def test_the_health_rules_are_those_of_then(project: Path) -> None:
-    before = write(project, "rules: default\n")
-    commit(project)
+    before = committed(project, "rules: default\n")
     rules = project / "configs/health/default.yaml"
     rules.write_text(rules.read_text() + "  mine: {when: last(entropy) < 0.01, why: it is low}\n")
     assert load_policy(project).sha256 != before
@@ -52,11 +57,9 @@ def test_the_health_rules_are_those_of_then(project: Path) -> None:
 
 
 def test_one_from_a_branch_that_was_merged_is_known_though_the_other_side_won(project: Path) -> None:
-    write(project, "valid_days: 3\n")
-    commit(project)
+    committed(project, "valid_days: 3\n")
     git(project, "checkout", "--quiet", "-b", "side")
-    side = write(project, "valid_days: 4\n")
-    commit(project)
+    side = committed(project, "valid_days: 4\n")
     git(project, "checkout", "--quiet", "main")
     git(project, "merge", "--quiet", "--strategy=ours", "--no-ff", "--message=merge", "side", extra=IDENTITY)
     assert load_policy(project).settings.valid_days == 3
@@ -65,12 +68,10 @@ def test_one_from_a_branch_that_was_merged_is_known_though_the_other_side_won(pr
 
 @pytest.mark.parametrize("content", [b"unknown: 1\n", "version: 1  # Größe\n".encode("latin-1"), b"\xff\xfe"])
 def test_one_that_cannot_be_read_hides_none_of_the_others(project: Path, content: bytes) -> None:
-    before = write(project, "valid_days: 3\n")
-    commit(project)
+    before = committed(project, "valid_days: 3\n")
     (project / FILE).write_bytes(content)
     commit(project)
-    after = write(project, "valid_days: 4\n")
-    commit(project)
+    after = committed(project, "valid_days: 4\n")
     assert set(policies_of(project, [before, after])) == {before, after}
 
 
@@ -78,16 +79,13 @@ def test_names_that_are_no_ascii_and_settings_of_git_change_nothing(project: Pat
     git(project, "config", "log.showSignature", "true")
     rules = project / "configs/health/größe.yaml"
     rules.write_text((project / "configs/health/default.yaml").read_text())
-    write(project, "rules: größe\n")
-    commit(project)
+    committed(project, "rules: größe\n")
     check_recorded(project, load_policy(project))
 
 
 def test_a_policy_of_before_decides_nothing_now(project: Path) -> None:
-    write(project, "valid_days: 3\n")
-    commit(project)
-    write(project, "promote: {approvals: 2}\n")
-    commit(project)
+    committed(project, "valid_days: 3\n")
+    committed(project, "promote: {approvals: 2}\n")
     write(project, "valid_days: 3\n")
     with pytest.raises(InputError, match="the promotion policy is not committed"):
         check_recorded(project, load_policy(project))

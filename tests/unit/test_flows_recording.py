@@ -19,7 +19,7 @@ import pytest
 
 from components.errors import InputError
 from components.files import append_line, read_json, write_json, write_text
-from flows.cli import main, runs
+from flows.cli import runs
 from flows.host import branches, dvc
 from flows.host.branches import commit_run
 from flows.host.git import git
@@ -28,7 +28,7 @@ from flows.recording.machine import cpu_model, differences, packages, this_machi
 from flows.run.resumption import note_flow_run, reopen, run_of_flow_run
 from flows.run.workspace import Workspace, locate
 from tests.unit import flows_project
-from tests.unit.flows_project import STAGES, ready
+from tests.unit.flows_project import STAGES, command, ready
 
 DIGEST = "d1" * 32
 
@@ -557,15 +557,6 @@ def test_settings_that_somebody_edited_are_not_taken_for_the_run_s_own(project: 
     params.write_text(params.read_text(encoding="utf-8").replace("seed: 0", "seed: 1", 1), encoding="utf-8")
     with pytest.raises(InputError, match="were edited"):
         reopen(project, workspace.run_id)
-
-
-def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """The exit code of the console script."""
-    monkeypatch.setattr(sys, "argv", ["evenkeel", *arguments])
-    with pytest.raises(SystemExit) as caught:
-        main()
-    assert isinstance(caught.value.code, int)
-    return caught.value.code
 
 
 def test_a_finished_run_says_so_and_ends_with_the_same_words(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from dataclasses import astuple
 from pathlib import Path
 
@@ -12,14 +11,14 @@ import pytest
 
 from components.errors import InputError
 from components.files import read_json
-from flows.cli import main, reproducing
+from flows.cli import reproducing
 from flows.host.git import git
 from flows.recording import recorded, reproduction, storing
 from flows.recording.comparison import agree
 from flows.recording.reproduction import checked_out, find_branch, reproduce_run
 from flows.run.workspace import Workspace
 from tests.unit import flows_project
-from tests.unit.flows_project import STAGES, ready
+from tests.unit.flows_project import STAGES, command, ready
 
 
 @pytest.fixture(autouse=True)
@@ -85,20 +84,12 @@ def change(clone: Path, run_id: str, name: str, old: str, new: str) -> None:
     git(clone, "switch", "--quiet", "main")
 
 
-def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["evenkeel", "reproduce", *arguments])
-    with pytest.raises(SystemExit) as caught:
-        main()
-    assert isinstance(caught.value.code, int)
-    return caught.value.code
-
-
 @pytest.mark.slow
 def test_on_another_machine_the_same_comes_out(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_id = runs(elsewhere)[False]
-    code = command(monkeypatch, run_id)
+    code = command(monkeypatch, "reproduce", run_id)
     said = capsys.readouterr().out
     assert code == 0, said
     assert f"{run_id} came out as recorded, to the byte" in said
@@ -118,7 +109,7 @@ def test_what_differs_is_said_by_stage_and_by_name(
     run_id = runs(elsewhere)[False]
     change(elsewhere, run_id, "out/validation.json", "true", "false")
     change(elsewhere, run_id, "components/__main__.py", "0.25", "0.125")
-    code = command(monkeypatch, run_id[:-2])
+    code = command(monkeypatch, "reproduce", run_id[:-2])
     said = capsys.readouterr().out
     assert code == 3, said
     assert "out/validation.json success" in said
@@ -190,7 +181,7 @@ def test_a_stage_that_fails_here_is_no_comparison_and_says_what_is_different(
     run_id = runs(elsewhere)[False]
     change(elsewhere, run_id, "components/__main__.py", "import hashlib,", "import nothing_like_it,")
     change(elsewhere, run_id, "run.json", '"python": "3', '"python": "2')
-    assert command(monkeypatch, run_id) == 2
+    assert command(monkeypatch, "reproduce", run_id) == 2
     said = capsys.readouterr().err
     assert "cannot be reproduced here" in said
     assert "python: 2" in said
