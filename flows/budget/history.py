@@ -9,11 +9,11 @@ import contextlib
 import json
 import math
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from components.files import append_line, os_errors
+from components.registry.clock import stamp, utc_now
 from flows.budget.identity import result_keys, settings_keys
 from flows.budget.spending import seconds_of
 from flows.budget.work import gpus_of, located, machinery, work_of
@@ -66,7 +66,7 @@ def record_execution(workspace: Workspace, stage: str, *, executed: bool) -> Non
         unit=work.unit,
         settings=settings_keys(workspace)[stage],
         result=result,
-        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        at=stamp(utc_now()),
         executed=executed,
         start=work.start,
     )

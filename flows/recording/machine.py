@@ -60,17 +60,11 @@ def _version(name: str) -> str:
 
 def differences(recorded: Machine, found: Machine) -> list[str]:
     """What is not the same on both, a line each."""
-    lines = [
-        f"{what}: {before}, here {now}"
-        for what, before, now in (
-            ("python", recorded.python, found.python),
-            ("platform", recorded.platform, found.platform),
-            ("processor", recorded.cpu, found.cpu),
-        )
-        if before != now
+    pairs = [
+        ("python", recorded.python, found.python),
+        ("platform", recorded.platform, found.platform),
+        ("processor", recorded.cpu, found.cpu),
     ]
     for name in sorted(recorded.packages | found.packages):
-        before, now = recorded.packages.get(name, "not installed"), found.packages.get(name, "not installed")
-        if before != now:
-            lines.append(f"{name}: {before}, here {now}")
-    return lines
+        pairs.append((name, *(machine.packages.get(name, "not installed") for machine in (recorded, found))))
+    return [f"{what}: {before}, here {now}" for what, before, now in pairs if before != now]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +14,7 @@ from components.config.base import Section
 from components.config.documents import foreign
 from components.errors import InputError
 from components.files import dump_json, read_json, read_text, write_text
+from components.registry.clock import stamp, utc_now
 from flows.host.dvc import locked_in
 from flows.host.git import RECORD
 from flows.recording.machine import Machine, this_machine
@@ -76,11 +76,6 @@ class RunRecord(Section):
         return self.outcome.state in ("candidate", "no candidate")
 
 
-def now() -> str:
-    """The present second, UTC."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
 def new_record(workspace: Workspace, flow_run_id: str | None) -> RunRecord:
     """The record of a run that is about to work."""
     return RunRecord(
@@ -90,7 +85,7 @@ def new_record(workspace: Workspace, flow_run_id: str | None) -> RunRecord:
         overrides=list(workspace.request.overrides),
         commit=workspace.snapshot.commit,
         tree=workspace.snapshot.tree,
-        began=now(),
+        began=stamp(utc_now()),
         outcome=OutcomeRecord(state="unfinished"),
         inputs=[InputRecord(path=one.path, sha256=one.sha256, kept_by=one.kept_by) for one in workspace.inputs],
         machine=this_machine(workspace.root),
@@ -104,7 +99,7 @@ def finish_record(
 ) -> RunRecord:
     """The record with how the run ended, and everything that it left."""
     fields = {
-        "ended": now(),
+        "ended": stamp(utc_now()),
         "outcome": outcome,
         "stages": dict(stages),
         "metrics": numbers(workspace.root),

@@ -10,11 +10,11 @@ import codecs
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from components.errors import InputError
 from components.files import flushed, os_errors, read_json, sha256_bytes, sha256_file, write_json
+from components.registry.clock import stamp, utc_now
 from flows.retraining.incoming import SkippedFile, blocks
 from flows.retraining.ledger import JoinedFile, Ledger, current
 
@@ -70,8 +70,8 @@ def _store(ledger: Ledger, path: Path, digest: str) -> JoinedFile | None:
         target.unlink()
         return None
     earlier = earlier_version(ledger, name, target)
-    at = datetime.now(UTC).isoformat(timespec="seconds")
-    return JoinedFile(digest, name, target.stat().st_size, rows, at, earlier.sha256 if earlier else None)
+    replaced = earlier.sha256 if earlier else None
+    return JoinedFile(digest, name, target.stat().st_size, rows, stamp(utc_now()), replaced)
 
 
 def join(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 from components.errors import InputError
 from components.files import append_line, cut_torn_line, read_jsonl, write_jsonl
+from components.registry.clock import stamp, utc_now
 from flows.host.locks import lock_file
 
 Row = TypeVar("Row")
@@ -64,8 +64,8 @@ class StartedRun:
 
     def ended(self, candidate: str | None, reason: str) -> FinishedRun:
         """The finished run with this result, ended now."""
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        return FinishedRun(self.run_id, self.key, self.champion, candidate, reason, now, self.files, self.seen)
+        at = stamp(utc_now())
+        return FinishedRun(self.run_id, self.key, self.champion, candidate, reason, at, self.files, self.seen)
 
 
 class Ledger:
