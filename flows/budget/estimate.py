@@ -68,11 +68,6 @@ class Estimate:
     def gpu_hours(self) -> float:
         return sum(stage.seconds * stage.gpus for stage in self.stages) / HOUR
 
-    @property
-    def rough(self) -> list[str]:
-        """Stages of which nothing is known."""
-        return [stage.stage for stage in self.stages if stage.basis == "rough guess"]
-
     def without_guesses(self) -> Estimate:
         """Only what is known from earlier executions."""
         return replace(self, stages=[stage for stage in self.stages if stage.basis != "rough guess"])

@@ -154,6 +154,7 @@ def test_a_file_that_grew_takes_the_place_of_what_it_was(project: Path) -> None:
     plan = planned(project)
     assert questions(plan) == ["base 1", "base 2", "one", "two", "other"]
     assert "log.jsonl: 2 rows joined, in place of an earlier version of 1 row" in summary_before(plan)
+    end(plan)
     arrives("log.jsonl", lines("one", "two", "three"))
     assert questions(planned(project)) == ["base 1", "base 2", "one", "two", "three", "other"]
 
