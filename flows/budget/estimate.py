@@ -82,11 +82,7 @@ def _unchanged(stage: StageEstimate, source: str) -> StageEstimate:
 
 
 def estimate(workspace: Workspace, *, fresh: bool = False) -> Estimate:
-    """What is left of the run. Nothing is executed.
-
-    Args:
-        fresh: every stage is executed, and the account starts at zero.
-    """
+    """What is left of the run; of a ``fresh`` one all stages, with the account at zero. Nothing is executed."""
     rows, same, results = history(workspace.project), settings_keys(workspace), result_keys(workspace)
     stages = []
     for stage in wanted(workspace.settings):
@@ -142,11 +138,8 @@ def _remaining(workspace: Workspace, found: StageEstimate) -> StageEstimate:
 
 
 def begin(workspace: Workspace, *, fresh: bool = False, wait: Callable[[str], None] | None = None) -> Estimate:
-    """The estimate, checked against the run's budget. The account is read with the run's lock held.
-
-    Args:
-        fresh: as for `estimate`.
-        wait: as for `Workspace.lock`.
+    """The estimate, checked against the run's budget. The account is read with the run's lock held, as `Workspace.lock`
+    waits for it.
 
     Raises:
         InputError: another process runs it, or what is known from earlier executions alone exceeds what is left of

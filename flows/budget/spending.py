@@ -59,10 +59,8 @@ def spent(layout: Layout) -> Spent:
 
 
 def seconds_of(workspace: Workspace, stage: str, *, unfinished: bool = False) -> float:
-    """What the latest execution of a stage took, attempts that were broken off included.
-
-    Args:
-        unfinished: only those attempts after which it has yet to end.
+    """What the latest execution of a stage took, attempts that were broken off included; or what an ``unfinished`` one
+    has taken so far.
     """
     total, found = 0.0, False
     for row in reversed(_rows(workspace.layout)):

@@ -37,8 +37,7 @@ LIMIT = 20
 def settle_requests(project: Path, api: str | None) -> Iterator[CleanupAction]:
     """Request approval of undecided candidates that passed and have no request; resume runs whose request was answered.
 
-    Args:
-        api: the server of this project; without one nothing is done.
+    Without a server, whose address ``api`` is, nothing is done.
     """
     if api is None:
         return

@@ -26,10 +26,8 @@ FLOW_RUN = "PREFECT__FLOW_RUN_ID"
 
 
 def close_dead(runs: Iterable[RunView], api: str | None) -> Iterator[CleanupAction]:
-    """Set the state of flow runs whose process is gone.
-
-    Args:
-        api: the server to ask about runs that had one of their own, with the project's database.
+    """Set the state of flow runs whose process is gone. ``api`` is for runs that had a server of their own: the server
+    with the project's database.
     """
     unreachable: set[str] = set()
     for run in runs:

@@ -65,13 +65,10 @@ def unrecorded(project: Path, run: RunView) -> str:
 
 
 def _remove(project: Path, run: RunView) -> int | None:
-    """Remove its files in a bucket and then itself, with its lock held.
+    """Remove its files in a bucket and then itself, with its lock held; where the first fails, the workspace stays.
 
     Returns:
         How many objects were removed; None where the run has begun again, or another process removes it.
-
-    Raises:
-        InputError, Unavailable: its settings cannot be read, or the bucket cannot be reached; the workspace stays.
     """
     with lock_file(lock_of(project, run.run_id)) as lock:
         if not lock.take():

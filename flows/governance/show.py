@@ -67,11 +67,7 @@ def _waiting(console: Console, found: Decision, standing: Standing | None, lines
 def show_adoption(
     console: Console, found: PromotionRecord | NotApproved, distrusted: str, lines: DecisionCommands
 ) -> None:
-    """Print the record, or the missing approvals and the next command.
-
-    Args:
-        distrusted: what follows for a champion that no signer of the policy has signed; "" where one has.
-    """
+    """What `distrusted_champion` says; then the record, or the missing approvals and the next command."""
     if distrusted:
         console.print(field(distrusted, "bold red"), soft_wrap=True)
     if isinstance(found, NotApproved):
@@ -83,11 +79,7 @@ def show_adoption(
 
 
 def show_history(console: Console, history: History, problems: Mapping[int, str]) -> None:
-    """A row a record, the present champion marked.
-
-    Args:
-        problems: number -> why a record cannot be shown to rest on approvals.
-    """
+    """A row a record, the present champion marked; and of each record in ``problems``, by its number, what is wrong."""
     if not history.records:
         console.print("nothing was decided yet")
         return

@@ -40,11 +40,7 @@ def make_statement(
 
 
 def unchecked_statement(subject: Question, options: StatementOptions, history: History, longest: int) -> Approval:
-    """The statement, signed where a key is given; whether it counts is not looked at.
-
-    Args:
-        longest: days that the policy allows.
-    """
+    """The statement, signed where a key is given, for ``longest`` days at most; whether it counts is not checked."""
     now = utc_now()
     history.check_clock(now)
     days = longest if options.days is None else options.days

@@ -75,11 +75,7 @@ class DvcProcess:
         return self._is_loaded and child.alive
 
     def _answer(self, child: Child, until: float, count: int = 16) -> bytes:
-        """What it sends next; nothing where it has ended.
-
-        Raises:
-            TimeoutExpired: it sent nothing until then.
-        """
+        """What it sends next, or `TimeoutExpired` when nothing came until then; nothing where it has ended."""
         while child.alive:
             if time.monotonic() > until:
                 raise TimeoutExpired("dvc", self._limit)

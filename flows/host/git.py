@@ -60,14 +60,10 @@ def git(
     stdin: str = "",
     timeout: float | None = None,
 ) -> str:
-    """Run Git in ``directory`` and return what it printed, without the last line break.
+    """Run Git in ``directory`` for ``timeout`` seconds at most; return what it printed, without the last line break.
 
     A command that `git gc` has overtaken is run again: objects are named by their content, and no reference has moved.
-
-    Args:
-        extra: more variables of the environment.
-        stdin: what it reads from its standard input.
-        timeout: seconds that it may take.
+    ``extra`` are more variables of its environment.
 
     Raises:
         InputError: Git is missing, refused, or took too long.

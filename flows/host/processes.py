@@ -50,10 +50,8 @@ def mark_of(process: psutil.Process, variable: str) -> str:
 
 
 def take_over(project: Path) -> list[int]:
-    """End what killed runs of ``project`` left behind, and mark all that this process starts from now on as its own.
-
-    Returns:
-        The ids of the processes that were ended.
+    """End what killed runs of ``project`` left behind, and mark all that this process starts from now on as its own;
+    returns the ids of the processes that were ended.
     """
     ended = end(leftovers(project))
     os.environ[OWNER_VARIABLE] = f"{os.getpid()}:{born():.0f}:{project}"

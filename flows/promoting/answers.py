@@ -38,11 +38,7 @@ FIELD = "signed_approval"
 def store_answer(
     context: RegistryContext, candidate: Candidate, request: Request, values: Any, at: datetime
 ) -> Approval:
-    """Keep what was answered to ``request``; the same answer again is the same statement.
-
-    Args:
-        values: what the form sent.
-        at: when.
+    """Keep what the form of ``request`` sent; the same ``values`` again, sent at that time, are the same statement.
 
     Raises:
         InputError: it answers nothing: not a decision, or not of this person about this candidate; or what was pasted

@@ -45,11 +45,7 @@ class Undecided:
 
 
 def conclude(context: RegistryContext, candidate: Candidate, said: Approval | None = None) -> Concluded | Undecided:
-    """Carry out what is decided, or say what is missing.
-
-    Args:
-        said: what was just answered, and is stored.
-    """
+    """Carry out what is decided, or say what is missing. ``said`` is what was just answered, and is stored."""
     while True:
         if (made := existing_decision(context, candidate)) is not None:
             return Concluded("Decided", describe(made), record=made)

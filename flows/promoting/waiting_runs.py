@@ -111,10 +111,7 @@ def resume_run(server: PrefectServer, run: Run, why: str) -> bool:
 
 
 def resume(project: Path, digest: str, why: str) -> list[str]:
-    """Resume the runs that wait for a decision on this candidate; returns their names.
-
-    Args:
-        why: for the run's state.
+    """Resume the runs that wait for a decision on this candidate; returns their names. Their state says ``why``.
 
     A server that is not up is no error: its run finds the decision when it next looks, at the latest when the janitor
     comes by.

@@ -66,5 +66,6 @@ def differences(recorded: Machine, found: Machine) -> list[str]:
         ("processor", recorded.cpu, found.cpu),
     ]
     for name in sorted(recorded.packages | found.packages):
-        pairs.append((name, *(machine.packages.get(name, "not installed") for machine in (recorded, found))))
+        before, now = (machine.packages.get(name, "not installed") for machine in (recorded, found))
+        pairs.append((name, before, now))
     return [f"{what}: {before}, here {now}" for what, before, now in pairs if before != now]

@@ -77,10 +77,7 @@ def find_branch(project: Path, run_id: str) -> tuple[str, str]:
 
 @contextmanager
 def checked_out(project: Path, run_id: str, wait: Callable[[str], None] | None = None) -> Iterator[Reproduction]:
-    """A run's branch in a folder of its own, with its inputs there, held against others.
-
-    Args:
-        wait: as for `Workspace.lock`.
+    """A run's branch in a folder of its own, with its inputs there, held against others as `Workspace.lock` holds it.
 
     Raises:
         InputError: the branch, its record or an input is missing, or another process is at it.

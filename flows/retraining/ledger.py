@@ -150,11 +150,7 @@ def current(seen: list[JoinedFile]) -> list[JoinedFile]:
 
 
 def _read(path: Path, kind: type[Row]) -> list[Row]:
-    """The rows of a log.
-
-    Raises:
-        InputError: a line is not a row of this log: it was edited.
-    """
+    """The rows of a log; a line that is none, as after an edit, is an error."""
     cut_torn_line(path)
     if not path.exists():
         return []
