@@ -19,7 +19,7 @@ from components.config.policy import CheckpointModel
 from components.config.targets import check_code_of
 from components.config.training import RANKED
 from components.errors import EXIT_STOPPED, CorrectableError, EvenkeelError, InputError, MachineError, of_machine
-from components.health.check import check_rules
+from components.health.rulebook import check_rules
 from components.installed import check_installed
 from components.launch import LAUNCHERS, Job
 from components.layout import Layout

@@ -6,7 +6,7 @@ what the policy is measured by, then what it is trained by. The policy is to bla
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -71,25 +71,23 @@ def diagnose(tried: Experiments) -> Diagnosis:
         usual = f"at most {tried.mismatch_limit:.3g} is usual"
         text = f"sampler{where} and learner differ by {worst:.3g} nats a token; {usual}"
         return Diagnosis("sampler", (text,), server)
-    measured = () if tried.again is None else (_again(tried.again),)
+    part, text = next(_suspects(tried))
+    if tried.again is None:
+        return Diagnosis(part, (text,))
+    how = f"worse ({tried.again:.1f} nats)" if tried.again > AGAIN else "as well as then"
+    return Diagnosis(part, (f"the last healthy checkpoint, measured again, answers {how}", text))
+
+
+def _suspects(tried: Experiments) -> Iterator[tuple[Part, str]]:
+    """What measurements point at, with the reason; the policy comes last."""
     if tried.again is not None and tried.again > AGAIN:
-        text = "answers are judged as before, so what is sampled has changed"
-        return Diagnosis("sampler", (*measured, text))
+        yield "sampler", "answers are judged as before, so what is sampled has changed"
     if tried.reversal > REVERSED:
-        text = f"updates lower what had positive advantages ({tried.reversal:.1f} nats)"
-        return Diagnosis("learner", (*measured, text))
+        yield "learner", f"updates lower what had positive advantages ({tried.reversal:.1f} nats)"
     if tried.sudden > SUDDEN:
-        text = f"one update moved the policy {tried.sudden:.0f} times as far as those before it, at the same rate"
-        return Diagnosis("learner", (*measured, text))
+        how = f"{tried.sudden:.0f} times as far as those before it, at the same rate"
+        yield "learner", f"one update moved the policy {how}"
     family, nats = tried.family
     if nats > MISJUDGED:
-        text = f"training answers of {family} are judged far worse than held-out ones were ({nats:.1f} nats)"
-        return Diagnosis("data", (*measured, text))
-    return Diagnosis(
-        "policy", (*measured, "data, schedule, verifier, sampler, learner and settings are as they should be")
-    )
-
-
-def _again(nats: float) -> str:
-    how = f"worse ({nats:.1f} nats)" if nats > AGAIN else "as well as then"
-    return f"the last healthy checkpoint, measured again, answers {how}"
+        yield "data", f"training answers of {family} are judged far worse than held-out ones were ({nats:.1f} nats)"
+    yield "policy", "data, schedule, verifier, sampler, learner and settings are as they should be"

@@ -7,7 +7,7 @@ is a function of `Facts` and one entry in `INVARIANTS`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from components.config.judgement import Part
@@ -77,11 +77,7 @@ def coefficients(facts: Facts) -> str | None:
         fixed["kl_beta"] = kl.beta
     if bonus is not None and bonus.target is None:
         fixed["entropy_coef"] = bonus.coef
-    for name, expected in fixed.items():
-        value = facts.signals.get(name)
-        if value is not None and not _same(value, expected):
-            return f"{name} is {value:.6g}; the settings say {expected:.6g}"
-    return None
+    return _otherwise(facts, fixed)
 
 
 def in_force(facts: Facts) -> str | None:
@@ -100,6 +96,11 @@ def optimizer_settings(facts: Facts) -> str | None:
         "beta_second": how.betas[1],
         "weight_decay": how.weight_decay,
     }
+    return _otherwise(facts, expected)
+
+
+def _otherwise(facts: Facts, expected: Mapping[str, float]) -> str | None:
+    """The first signal that is known and is not what the settings say."""
     for name, value in expected.items():
         found = facts.signals.get(name)
         if found is not None and not _same(found, value):
@@ -129,10 +130,14 @@ def advantages(facts: Facts) -> str | None:
     return None if not wrong else f"advantages have the sign opposite to the rewards in {', '.join(wrong)}"
 
 
-def weights_kept(facts: Facts) -> str | None:
-    """Nothing changes the weights between two updates."""
-    moved = facts.signals.get("weights_moved")
-    return None if not moved else f"{moved:g} tensors of the policy were changed between two updates"
+def _none_of(signal: str, found: str) -> Check:
+    """A signal that counts what must not be is 0."""
+    return lambda facts: found.format(count) if (count := facts.signals.get(signal)) else None
+
+
+drawn = _none_of("schedule_differ", "{:g} prompts of the step are not those that the schedule draws")
+weights_kept = _none_of("weights_moved", "{:g} tensors of the policy were changed between two updates")
+optimizer_steps = _none_of("optimizer_lag", "the moments of the optimizer lack {:g} of the learner's updates")
 
 
 def update_size(facts: Facts) -> str | None:
@@ -154,18 +159,6 @@ def largest_step(betas: tuple[float, float]) -> float:
     if first**2 >= second:
         return math.inf
     return max(1.0, (1 - first) / math.sqrt((1 - second) * (1 - first**2 / second)))
-
-
-def drawn(facts: Facts) -> str | None:
-    """The prompts of a step are those that the schedule draws."""
-    differ = facts.signals.get("schedule_differ")
-    return None if not differ else f"{differ:g} prompts of the step are not those that the schedule draws"
-
-
-def optimizer_steps(facts: Facts) -> str | None:
-    """The moments of the optimizer are of as many updates as the learner has made."""
-    lag = facts.signals.get("optimizer_lag")
-    return None if not lag else f"the moments of the optimizer lack {lag:g} of the learner's updates"
 
 
 def _same(one: float, other: float) -> bool:

@@ -145,9 +145,9 @@ class Monitor:
 
     def _value(self, reading: Reading) -> float | None:
         if reading.function is not None:
+            steps = {"seen": self._seen, "healthy": self._healthy}
             history = self._histories[reading.signal]
-            how = {"count": reading.count, "share": reading.share}
-            return measure(reading.function, history, seen=self._seen, healthy=self._healthy, **how)  # type: ignore[arg-type]
+            return measure(reading.function, history, count=reading.count, share=reading.share, **steps)
         now = self._now(reading.signal)
         return now[1] if now is not None and now[0] == self._step else None
 

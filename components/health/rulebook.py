@@ -1,7 +1,8 @@
-"""A file of health rules, typed and compiled: what the command line and other trainers' monitors start from."""
+"""A file of health rules, typed and compiled, and whether rules are sound: checked before anything runs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from components.config.judgement import HealthSettings, RuleSettings
 from components.config.reading import read_rules
 from components.config.shipped import PROJECT_CONFIGS
 from components.errors import InputError
-from components.health.check import check_rules
+from components.health.monitor import Monitor
+from components.health.responses.knobs import check_action
 
 DEFAULT_RULES = PROJECT_CONFIGS / "health" / "default.yaml"
 """For our own runs."""
@@ -39,6 +41,14 @@ def load_rules(path: Path = DEFAULT_RULES) -> dict[str, RuleSettings]:
     except InputError as error:
         raise InputError(error.what, where=f"{path}, {error.where}", how=error.how) from error
     return rules
+
+
+def check_rules(rules: Mapping[str, RuleSettings]) -> None:
+    """Raise an `InputError` for the first malformed rule or impossible action."""
+    Monitor(rules)
+    for name, rule in rules.items():
+        for action in rule.action:
+            check_action(action, name)
 
 
 def _say(problem: Any) -> str:

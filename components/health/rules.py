@@ -124,23 +124,12 @@ def compile_rule(name: str, settings: RuleSettings) -> Rule:
 
 def compile_condition(rule: str, key: str, text: str) -> Condition:
     """Parse and check one condition of a rule; raises as `compile_rule`."""
+    compiler = _Compiler(rule, f"{key}: {text}")
     try:
         expression = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise _refusal(rule, f"{key}: {text}", f"it cannot be read: {error}") from error
-    return _compiled(rule, f"{key}: {text}", text, expression)
-
-
-def _compiled(rule: str, where: str, text: str, expression: ast.expr) -> Condition:
-    compiler = _Compiler(rule, where)
-    if _depth(expression) > DEEPEST:
-        compiler.refuse(f"it is nested more than {DEEPEST} levels deep", "make several rules of it")
-    if not _is_condition(expression):
-        compiler.refuse("it is not a condition", "compare something, as in `entropy < 0.5`")
-    compiled = compiler.visit(expression)
-    if not compiler.readings:
-        compiler.refuse("it reads no signal", f"use one of: {', '.join(SIGNALS)}")
-    return Condition(text, compiled, compiler.readings)
+        compiler.refuse(f"it cannot be read: {error}")
+    return compiler.condition(text, expression)
 
 
 def _depth(node: ast.AST) -> int:
@@ -160,10 +149,6 @@ def _is_condition(node: ast.AST) -> bool:
     return isinstance(node, ast.Compare)
 
 
-def _refusal(rule: str, where: str, problem: str, how: str | None = None) -> InputError:
-    return InputError(f"health rule {rule!r}: {problem}", where=where, how=how or "correct the expression")
-
-
 class _Compiler(ast.NodeTransformer):
     """Replaces signals and function calls by names, and refuses everything outside the language."""
 
@@ -171,8 +156,18 @@ class _Compiler(ast.NodeTransformer):
         self._rule, self._where = rule, where
         self.readings: dict[str, Reading] = {}
 
-    def refuse(self, problem: str, how: str | None = None) -> NoReturn:
-        raise _refusal(self._rule, self._where, problem, how)
+    def refuse(self, problem: str, how: str = "correct the expression") -> NoReturn:
+        raise InputError(f"health rule {self._rule!r}: {problem}", where=self._where, how=how)
+
+    def condition(self, text: str, expression: ast.expr) -> Condition:
+        if _depth(expression) > DEEPEST:
+            self.refuse(f"it is nested more than {DEEPEST} levels deep", "make several rules of it")
+        if not _is_condition(expression):
+            self.refuse("it is not a condition", "compare something, as in `entropy < 0.5`")
+        compiled = self.visit(expression)
+        if not self.readings:
+            self.refuse("it reads no signal", f"use one of: {', '.join(SIGNALS)}")
+        return Condition(text, compiled, self.readings)
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         if not isinstance(node, (*_STRUCTURE, *OPERATORS)):
@@ -212,7 +207,7 @@ class _Compiler(ast.NodeTransformer):
         text = ast.unparse(node)
         if not _is_condition(node):
             self.refuse("share needs a condition", "write share(entropy < 0.5, 20)")
-        return Reading(text, "share", count, inner=_compiled(self._rule, self._where, text, node))
+        return Reading(text, "share", count, inner=_Compiler(self._rule, self._where).condition(text, node))
 
     def _share(self, node: ast.Call) -> float:
         value = node.args[1].value if len(node.args) > 1 and isinstance(node.args[1], ast.Constant) else None

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from components.config.rollout import Mixing
+from components.policy import Policy
 from components.policy.weights import Weights
-from components.types import Completion
+from components.types import Completion, FinishReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,13 @@ class Sampling:
     def __post_init__(self) -> None:
         if self.mixing is not None and self.temperature == 0:
             raise ValueError("greedy decoding never mixes")
+
+
+def ended(policy: Policy, sampling: Sampling, ids: tuple[int, ...]) -> tuple[FinishReason, str]:
+    """How a completion of at least one token ended, and its text, to which the token that ends it does not belong."""
+    last = ids[-1]
+    reason: FinishReason = "stop" if last == policy.eos_id else "stop_token" if last in sampling.stop else "length"
+    return reason, policy.decode(ids if reason == "length" else ids[:-1])
 
 
 class Engine(ABC):

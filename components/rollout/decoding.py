@@ -9,8 +9,8 @@ from torch import Tensor
 
 from components.policy import Policy
 from components.policy.mixing import Mixes
-from components.rollout.base import Sampling
-from components.types import Completion, FinishReason, Mix
+from components.rollout.base import Sampling, ended
+from components.types import Completion, Mix
 
 
 class Choice(NamedTuple):
@@ -30,8 +30,8 @@ class Writing:
     """What each row has written. A finished row writes on, behind its end, until it leaves."""
 
     def __init__(self, rows: int, sampling: Sampling, eos: int, device: torch.device | None = None) -> None:
-        self._eos, self._stop, self._limit = eos, frozenset(sampling.stop), sampling.max_new_tokens
-        self._ends = torch.tensor([eos, *sorted(self._stop)], device=device)
+        self._sampling, self._limit = sampling, sampling.max_new_tokens
+        self._ends = torch.tensor([eos, *sampling.stop], device=device)
         self._logprobs = torch.zeros(rows, self._limit, device=device)
         self._mixes: list[list[Mix]] = [[] for _ in range(rows)]
         self._done = torch.zeros(rows, dtype=torch.bool, device=device)  # of the rows in the batch
@@ -90,12 +90,6 @@ class Writing:
         found = []
         for ids, logp, length, mixes in rows:
             written = tuple(ids[:length])
-            reason = self._finish_reason(written[-1])
-            text = policy.decode(written if reason == "length" else written[:-1])
+            reason, text = ended(policy, self._sampling, written)
             found.append(Completion(written, tuple(logp[:length]), reason, text, tuple(mixes)))
         return found
-
-    def _finish_reason(self, last: int) -> FinishReason:
-        if last == self._eos:
-            return "stop"
-        return "stop_token" if last in self._stop else "length"

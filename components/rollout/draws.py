@@ -14,27 +14,18 @@ BLOCK = 512
 """Weights that are summed together at most, a power of two."""
 
 
-class Draws:
-    """One uniform number in [0, 1) for every token that the rows of a batch may write.
+def uniform_numbers(seed: int, groups: Sequence[int], n: int, limit: int, device: torch.device | None = None) -> Tensor:
+    """A number in [0, 1) for every token that the rows of a batch may write, ``[groups * n, limit]`` fp64.
 
-    Each group draws from a stream of its own, by its number among all prompts of the call, so that it gets the same
-    numbers whichever prompts share its batch and whenever their rows end.
+    ``n`` rows for each of ``groups``, one group after the other. Each group draws from a stream of its own, by its
+    number among all prompts of the call, so that it gets the same whichever prompts share its batch and whenever
+    their rows end. They are drawn on the CPU, so that they are the same for every ``device`` that they are moved to.
     """
-
-    def __init__(
-        self, seed: int, groups: Sequence[int], n: int, limit: int, device: torch.device | None = None
-    ) -> None:
-        """``n`` rows for each of ``groups``, one group after the other, and up to ``limit`` tokens a row. Numbers are
-        drawn on the CPU, so that they are the same for every ``device`` that they are moved to."""
-        uniform = torch.empty(len(groups) * n, limit, dtype=torch.float64)  # fp32 would miss rare tokens
-        for place, group in enumerate(groups):
-            generator = torch.Generator().manual_seed(derive(seed, "draws", group))
-            uniform[place * n : (place + 1) * n].uniform_(generator=generator)
-        self._uniform = uniform.to(device)
-
-    def at(self, rows: Tensor, place: int) -> Tensor:
-        """The numbers of these rows for their token at ``place``, ``[len(rows)]`` fp64."""
-        return self._uniform[rows, place]
+    uniform = torch.empty(len(groups) * n, limit, dtype=torch.float64)  # fp32 would miss rare tokens
+    for place, group in enumerate(groups):
+        generator = torch.Generator().manual_seed(derive(seed, "draws", group))
+        uniform[place * n : (place + 1) * n].uniform_(generator=generator)
+    return uniform.to(device)
 
 
 def choose(logits: Tensor, temperature: float, uniform: Tensor) -> tuple[Tensor, Tensor]:

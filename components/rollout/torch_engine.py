@@ -9,15 +9,15 @@ from torch import Tensor
 
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.policy import Policy
+from components.policy.int4 import rounded_weights
 from components.policy.routing import recorded
 from components.rollout.base import Engine, Sampling
 from components.rollout.context import Context, ModelContext
 from components.rollout.decoding import Choice, Writing
+from components.rollout.dense import dense_model
 from components.rollout.dense_context import DenseContext
-from components.rollout.draws import Draws, choose
-from components.rollout.known_dense import dense_model
-from components.rollout.mixing import Marker, Mixer
-from components.rollout.neighbours import Neighbours
+from components.rollout.draws import choose, uniform_numbers
+from components.rollout.mixing import Marker, Mixer, Neighbours
 from components.rollout.precision import PRECISIONS
 from components.rollout.routes import RouteLog
 from components.seeds import derive
@@ -40,8 +40,8 @@ class TorchEngine(Engine):
     """
 
     def __init__(self, policy: Policy, settings: TorchEngineSettings, *, own: bool = False) -> None:
-        put, self._rounded = PRECISIONS[settings.precision]
-        self._policy = put(policy if own else policy.frozen_copy())
+        self._policy = PRECISIONS[settings.precision](policy if own else policy.frozen_copy())
+        self._in_int4 = settings.precision == "int4"
         self._dense = dense_model(self._policy.model)
         if self._dense is not None:
             self._dense.pack()
@@ -50,7 +50,8 @@ class TorchEngine(Engine):
 
     @torch.no_grad()
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
-        (self._dense or self._policy).load_weights(self._rounded(self._policy, weights))
+        weights = rounded_weights(self._policy, weights) if self._in_int4 else weights
+        (self._dense or self._policy).load_weights(weights)
         self._neighbours.clear()
 
     @torch.no_grad()
@@ -65,7 +66,8 @@ class TorchEngine(Engine):
         groups: list[tuple[Completion, ...]] = [()] * len(prompts)
         for places in buckets([len(prompt) for prompt in prompts], sampling.n, self._rows):
             batch = [prompts[place] for place in places]
-            draws = Draws(sampling.seed, places, sampling.n, sampling.max_new_tokens, self._policy.model.device)
+            device = self._policy.model.device
+            draws = uniform_numbers(sampling.seed, places, sampling.n, sampling.max_new_tokens, device)
             mixer = self._mixer(sampling, len(batch) * sampling.n, derive(sampling.seed, "mixing", places[0]))
             with recorded(self._policy.model, self._record_routes) as router:
                 routes = RouteLog(router, batch, sampling.n)
@@ -78,17 +80,21 @@ class TorchEngine(Engine):
         self,
         prompts: Sequence[Sequence[int]],
         sampling: Sampling,
-        draws: Draws,
+        draws: Tensor,
         mixer: Mixer | None,
         routes: RouteLog,
         work: Work,
     ) -> list[Completion]:
-        context = self._context(prompts, sampling.max_new_tokens)
+        context: Context
+        if self._dense is None:
+            context = ModelContext(self._policy, prompts)
+        else:
+            context = DenseContext(self._dense, prompts, sampling.max_new_tokens)
         logits = context.read_prompts(sampling.n)
         routes.note_prompts()
         writing = Writing(len(logits), sampling, self._policy.eos_id, logits.device)
         while True:
-            choice = Choice(*choose(logits, sampling.temperature, draws.at(writing.rows, writing.length)))
+            choice = Choice(*choose(logits, sampling.temperature, draws[writing.rows, writing.length]))
             if mixer is not None:
                 choice = mixer.mix(logits, choice, writing)
             writing.add(choice)
@@ -103,11 +109,6 @@ class TorchEngine(Engine):
                 choice = choice.rows(staying)
             logits = context.read(choice)
             routes.note_tokens(writing.rows)
-
-    def _context(self, prompts: Sequence[Sequence[int]], limit: int) -> Context:
-        if self._dense is None:
-            return ModelContext(self._policy, prompts)
-        return DenseContext(self._dense, prompts, limit)
 
     def _mixer(self, sampling: Sampling, rows: int, seed: int) -> Mixer | None:
         """What mixes the steps of one batch of ``rows``; None where the sampling does not use it."""

@@ -21,7 +21,7 @@ from components.directories import write_directory
 from components.errors import InputError
 from components.extensions import check_extensions
 from components.files import dump_json, os_errors, read_text, sha256_bytes, write_text
-from components.health.check import check_rules
+from components.health.rulebook import check_rules
 from components.installed import check_installed
 from components.layout import Layout
 from components.sinks import check_sinks

@@ -18,18 +18,16 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import torch
-import torch.distributed as dist
 from safetensors.torch import load_file
 
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.policy import Policy
 from components.policy.weights import weights_of
 from components.rollout.base import Sampling
-from components.rollout.servers.plugin.evenkeel_address import own_address
+from components.rollout.servers.plugin.evenkeel_groups import broadcast, dist, own_address, process_group
 from components.rollout.torch_engine import TorchEngine
 from components.types import Completion
 
-c10d: Any = dist
 Fault = Callable[[Any, Any], Any]
 """From the request's body and the right answer to what is answered instead."""
 
@@ -52,6 +50,15 @@ class Hang(Exception):
 
 class Drop(Exception):
     """The connection is closed instead of an answer."""
+
+
+ALWAYS: dict[str, Any] = {
+    "/v1/models": {"data": [{"id": "policy"}]},
+    "/pause": {"status": "paused"},
+    "/reset_prefix_cache": {"success": True},
+    "/resume": {},
+}
+"""Answers that are the same whatever happens."""
 
 
 class FakeVllm:
@@ -122,14 +129,13 @@ class FakeVllm:
     def answer(self, path: str, body: Any) -> Any:
         self.calls.append(path)
         self.bodies.append(body)
-        if path.endswith("/generate"):
+        if path in ALWAYS:
+            answer = ALWAYS[path]
+        elif path.endswith("/generate"):
             answer = self._generate(body)
         else:
             answer = getattr(self, "_" + path.strip("/").replace("/", "_"))(body)
         return self.faults.get(path, lambda _, right: right)(body, answer)
-
-    def _v1_models(self, _: Any) -> Any:
-        return {"data": [{"id": "policy"}]}
 
     def _version(self, _: Any) -> Any:
         return {"version": self.version}
@@ -139,9 +145,6 @@ class FakeVllm:
 
     def _tokenize(self, body: Any) -> Any:
         return {"tokens": self.policy.tokenizer.encode(body["prompt"], add_special_tokens=False)}
-
-    def _pause(self, _: Any) -> Any:
-        return {"status": "paused"}
 
     def _sleep(self, body: Any) -> Any:
         """As level 2: what the memory of the weights holds afterwards is not what it held."""
@@ -169,21 +172,17 @@ class FakeVllm:
     def _init_weight_transfer_engine(self, body: Any) -> Any:
         info = body["init_info"]
         timeout = timedelta(seconds=info["timeout"])
-        self.store = c10d.TCPStore(info["host"], info["port"], info["world_size"], is_master=False, timeout=timeout)
+        self.store = dist.TCPStore(info["host"], info["port"], info["world_size"], is_master=False, timeout=timeout)
         self.store.set("here-1", "")
-        options = c10d.ProcessGroupGloo._Options()
-        options._timeout = timeout
-        options._devices = [c10d.ProcessGroupGloo.create_device(hostname=own_address(info["host"], info["port"]))]
-        self.group = c10d.ProcessGroupGloo(self.store, 1, info["world_size"], options)
+        host = own_address(info["host"], info["port"])
+        self.group = process_group(self.store, 1, info["world_size"], "gloo", host, timeout)
         return {}
 
     def _received(self, info: Any) -> dict[str, torch.Tensor]:
         found = {}
         for name, dtype, shape in zip(info["names"], info["dtypes"], info["shapes"], strict=True):
             found[name] = torch.empty(shape, dtype=getattr(torch, dtype))
-            options = c10d.BroadcastOptions()
-            options.rootRank = 0
-            self.group.broadcast([found[name]], options).wait()
+            broadcast(self.group, found[name], timedelta(minutes=5))
         return found
 
     def _update_weights(self, body: Any) -> Any:
@@ -201,12 +200,6 @@ class FakeVllm:
             self.label = body["weight_version"]
 
         return put
-
-    def _reset_prefix_cache(self, _: Any) -> Any:
-        return {"success": True}
-
-    def _resume(self, _: Any) -> Any:
-        return {}
 
     def _weight_info(self, _: Any) -> Any:
         return {"weight_version": self.label}
@@ -298,9 +291,9 @@ def _handler(fake: FakeVllm) -> type[BaseHTTPRequestHandler]:
 
 
 @contextlib.contextmanager
-def serving(policy: Policy, count: int = 1, **facts: Any) -> Iterator[list[FakeVllm]]:
+def serving(policy: Policy, count: int = 1, kind: type[FakeVllm] = FakeVllm, **facts: Any) -> Iterator[list[FakeVllm]]:
     """Servers of a policy, as long as the context lasts."""
-    servers = [FakeVllm(policy, **facts).start() for _ in range(count)]
+    servers = [kind(policy, **facts).start() for _ in range(count)]
     try:
         yield servers
     finally:

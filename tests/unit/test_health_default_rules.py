@@ -17,28 +17,12 @@ FILE = Path(__file__).parents[2] / "configs" / "health" / "default.yaml"
 RULES = {name: RuleSettings.model_validate(rule) for name, rule in read_rules(FILE).items()}
 Column = float | Callable[[int], float]
 HEALTHY: dict[str, Column] = {
-    "entropy": 1.0,
-    "accuracy": 0.5,
-    "reward": 0.5,
-    "zero_variance_share": 0.1,
-    "all_right_share": 0.05,
-    "all_wrong_share": 0.05,
-    "unscorable_share": 0.0,
-    "truncated_share": 0.02,
-    "mismatch_mean": 1e-5,
-    "mismatch_max": 1e-3,
-    "mismatch_k3": 1e-9,
-    "mismatch_explained": 1e-3,
-    "ess": 1.0,
-    "attempts": 1.0,
-    "groups_sampled": 8.0,
-    "groups_trained": 8.0,
-    "effective_prompts": 7.0,
-    "distinct_prompts": 8.0,
-    "top_prompt_share": 0.125,
-    "nonfinite": 0.0,
-    "updates_skipped": 0.0,
-}
+    "entropy": 1.0, "accuracy": 0.5, "reward": 0.5, "zero_variance_share": 0.1, "all_right_share": 0.05,
+    "all_wrong_share": 0.05, "unscorable_share": 0.0, "truncated_share": 0.02, "mismatch_mean": 1e-5,
+    "mismatch_max": 1e-3, "mismatch_k3": 1e-9, "mismatch_explained": 1e-3, "ess": 1.0, "attempts": 1.0,
+    "groups_sampled": 8.0, "groups_trained": 8.0, "effective_prompts": 7.0, "distinct_prompts": 8.0,
+    "top_prompt_share": 0.125, "nonfinite": 0.0, "updates_skipped": 0.0,
+}  # fmt: skip
 
 
 def run(steps: int, noise: float = 0.0, dev_every: int = 20, **columns: Column) -> list[StepRecord]:
@@ -81,75 +65,44 @@ def test_every_rule_says_why_and_where_its_limit_comes_from() -> None:
     assert all(rule.why and rule.source for rule in RULES.values())
 
 
+def rewarded(column: Column) -> dict[str, Column]:
+    """Accuracy that is all of the reward."""
+    return {"accuracy": column, "reward": column}
+
+
+def dev(once: Column, of_several: Column) -> dict[str, Column]:
+    return {"dev_pass_at_1": once, "dev_pass_at_k": of_several}
+
+
 def test_a_healthy_run_is_silent() -> None:
-    healthy = run(
-        200,
-        noise=0.04,
-        entropy=rise(1.2, 0.7, 60),
-        accuracy=rise(0.3, 0.7, 40),
-        reward=rise(0.3, 0.7, 40),
-        dev_pass_at_1=rise(0.3, 0.65, 40),
-        dev_pass_at_k=rise(0.6, 0.9, 40),
-    )
+    held_out = dev(rise(0.3, 0.65, 40), rise(0.6, 0.9, 40))
+    healthy = run(200, noise=0.04, entropy=rise(1.2, 0.7, 60), **rewarded(rise(0.3, 0.7, 40)), **held_out)
     assert replay(RULES, healthy) == []
 
 
 @pytest.mark.parametrize("dev_every", [5, 20])
 def test_a_run_that_learns_a_deterministic_task_at_falling_entropy_is_not_stopped(dev_every: int) -> None:
-    learned = run(
-        100,
-        noise=0.04,
-        dev_every=dev_every,
-        entropy=rise(0.45, 0.08, 20),
-        accuracy=rise(0.3, 0.95, 15),
-        reward=rise(0.3, 0.95, 15),
-        dev_pass_at_1=rise(0.3, 0.92, 15),
-        dev_pass_at_k=rise(0.7, 0.98, 15),
-    )
+    columns = {**rewarded(rise(0.3, 0.95, 15)), **dev(rise(0.3, 0.92, 15), rise(0.7, 0.98, 15))}
+    learned = run(100, noise=0.04, dev_every=dev_every, entropy=rise(0.45, 0.08, 20), **columns)
     assert acting(learned) == []
     assert set(levels(learned)) == {"entropy_low", "entropy_halved"}
 
 
 def test_a_run_whose_reward_has_saturated_is_not_stopped() -> None:
-    solved = run(
-        200,
-        noise=0.01,
-        entropy=0.05,
-        accuracy=0.97,
-        reward=0.97,
-        zero_variance_share=0.95,
-        all_right_share=0.93,
-        all_wrong_share=0.02,
-        dev_pass_at_1=0.96,
-        dev_pass_at_k=0.99,
-    )
+    groups = {"zero_variance_share": 0.95, "all_right_share": 0.93, "all_wrong_share": 0.02}
+    solved = run(200, noise=0.01, entropy=0.05, **rewarded(0.97), **groups, **dev(0.96, 0.99))
     assert acting(solved) == []
     assert levels(solved)["converged"] == 19
 
 
 def test_a_plateau_above_the_start_is_not_stopped() -> None:
-    plateau = run(
-        200,
-        noise=0.03,
-        entropy=0.2,
-        accuracy=rise(0.3, 0.6, 5),
-        reward=rise(0.3, 0.6, 5),
-        dev_pass_at_1=0.6,
-        dev_pass_at_k=0.8,
-    )
+    plateau = run(200, noise=0.03, entropy=0.2, **rewarded(rise(0.3, 0.6, 5)), **dev(0.6, 0.8))
     assert acting(plateau) == []
 
 
 def test_a_schedule_that_holds_training_accuracy_at_the_boundary_is_not_stopped() -> None:
-    boundary = run(
-        150,
-        noise=0.05,
-        entropy=rise(1.2, 0.2, 25),
-        accuracy=rise(0.8, 0.45, 10),
-        reward=rise(0.8, 0.45, 10),
-        dev_pass_at_1=rise(0.3, 0.6, 60),
-        dev_pass_at_k=rise(0.6, 0.85, 60),
-    )
+    held_out = dev(rise(0.3, 0.6, 60), rise(0.6, 0.85, 60))
+    boundary = run(150, noise=0.05, entropy=rise(1.2, 0.2, 25), **rewarded(rise(0.8, 0.45, 10)), **held_out)
     assert acting(boundary) == []
 
 
@@ -159,55 +112,32 @@ def test_low_entropy_warns_at_the_51st_step() -> None:
 
 
 def test_entropy_halved_by_step_150_warns_and_later_does_not() -> None:
-    assert levels(run(200, entropy=lambda s: 2.0 if s < 100 else 0.9)) == {
-        "entropy_halved": 104,
-        "entropy_unrewarded": 109,
-    }
+    early = levels(run(200, entropy=lambda s: 2.0 if s < 100 else 0.9))
+    assert early == {"entropy_halved": 104, "entropy_unrewarded": 109}
     assert levels(run(300, entropy=lambda s: 2.0 if s < 160 else 0.9)) == {"entropy_unrewarded": 169}
 
 
 @pytest.mark.parametrize(("entropy", "rules"), [(0.4, {"entropy_collapse"}), (1.0, set()), (4.0, {"entropy_surge"})])
 def test_a_fall_of_held_out_accuracy_acts_early_where_entropy_is_not_as_it_was(entropy: float, rules: set[str]) -> None:
-    fall: dict[str, Column] = {
-        "dev_pass_at_1": lambda s: 0.4 if s < 70 else 0.35,
-        "dev_pass_at_k": lambda s: 0.8 if s < 70 else 0.7,
-        "fall_evidence": lambda s: 6.0 * (s >= 79),
-    }
+    fall = dev(lambda s: 0.4 if s < 70 else 0.35, lambda s: 0.8 if s < 70 else 0.7)
+    fall |= {"fall_evidence": lambda s: 6.0 * (s >= 79)}
     changed = run(120, entropy=lambda s: entropy if s >= 60 else 1.0, accuracy=lambda s: 0.5 + 0.002 * s, **fall)
     assert {verdict.rule for verdict in acting(changed)} == rules
 
 
 def test_a_held_out_accuracy_that_was_high_by_chance_once_has_not_fallen() -> None:
-    chance: dict[str, Column] = {
-        "dev_pass_at_1": lambda s: 0.6 if s == 19 else 0.45,
-        "dev_pass_at_k": lambda s: 0.9 if s == 19 else 0.7,
-        "fall_evidence": 1.0,
-    }
-    assert acting(run(120, entropy=0.4, accuracy=rise(0.3, 0.5, 60), reward=rise(0.3, 0.5, 60), **chance)) == []
+    chance = dev(lambda s: 0.6 if s == 19 else 0.45, lambda s: 0.9 if s == 19 else 0.7)
+    assert acting(run(120, entropy=0.4, **rewarded(rise(0.3, 0.5, 60)), **chance, fall_evidence=1.0)) == []
 
 
 def test_an_overtrained_checkpoint_that_never_improves_is_stopped() -> None:
-    stuck = run(
-        100,
-        entropy=0.1,
-        accuracy=0.3,
-        reward=lambda s: 0.3 - 0.0001 * s,
-        dev_pass_at_1=0.3,
-        dev_pass_at_k=0.4,
-    )
+    stuck = run(100, entropy=0.1, accuracy=0.3, reward=lambda s: 0.3 - 0.0001 * s, **dev(0.3, 0.4))
     assert [(v.rule, v.step) for v in acting(stuck)] == [("entropy_stuck", 58)]
 
 
 def test_prompts_beyond_the_policy_are_filtered_and_then_stop_the_run() -> None:
-    hopeless = run(
-        40,
-        effective_prompts=0.0,
-        accuracy=0.0,
-        reward=0.0,
-        zero_variance_share=1.0,
-        all_wrong_share=1.0,
-        all_right_share=0.0,
-    )
+    groups = {"zero_variance_share": 1.0, "all_wrong_share": 1.0, "all_right_share": 0.0}
+    hopeless = run(40, effective_prompts=0.0, **rewarded(0.0), **groups)
     assert [(v.rule, v.step) for v in acting(hopeless)] == [
         ("prompts_too_hard", 9),
         ("prompts_too_hard", 24),
@@ -222,16 +152,12 @@ def test_mostly_constant_groups_warn() -> None:
 
 def test_a_learning_rate_that_destroys_the_policy_is_stopped_within_five_steps_of_the_collapse() -> None:
     curve = [0.33, 0.34, 0.33, 0.3, 0.24, 0.15, 0.06, 0.02] + [0.0] * 12
-    broken = run(20, accuracy=lambda s: curve[s], reward=lambda s: curve[s])
+    broken = run(20, **rewarded(lambda s: curve[s]))
     assert [(v.rule, v.step) for v in acting(broken)] == [("reward_collapse", 10)]
 
 
 def test_a_run_that_had_learned_and_then_breaks_is_stopped_within_five_steps() -> None:
-    broken = run(
-        80,
-        accuracy=lambda s: min(0.9, 0.02 + 0.02 * s) if s < 60 else 0.0,
-        reward=lambda s: min(0.9, 0.02 + 0.02 * s) if s < 60 else 0.0,
-    )
+    broken = run(80, **rewarded(lambda s: min(0.9, 0.02 + 0.02 * s) if s < 60 else 0.0))
     assert [(v.rule, v.step) for v in acting(broken)] == [("reward_collapse", 63), ("reward_collapse", 73)]
 
 
@@ -240,7 +166,7 @@ def test_a_policy_that_never_solved_anything_has_no_reward_to_collapse() -> None
 
 
 def test_training_accuracy_below_half_of_its_start_warns_and_held_out_accuracy_decides() -> None:
-    fall = {"accuracy": lambda s: 0.4 if s < 10 else 0.15, "reward": lambda s: 0.4 if s < 10 else 0.15}
+    fall = rewarded(lambda s: 0.4 if s < 10 else 0.15)
     assert levels(run(60, **fall, dev_pass_at_1=0.4)) == {"reward_halved": 14}
     back, *again = acting(run(60, **fall, dev_pass_at_1=lambda s: 0.4 if s < 30 else 0.15, fall_evidence=6.0))
     assert (back.rule, back.level, back.step, back.clean) == ("held_out_collapse", "rollback", 39, 19)
@@ -257,13 +183,20 @@ def test_a_weight_on_accuracy_is_not_taken_for_shaping() -> None:
     assert "shaping_outweighs" in levels(run(10, accuracy=0.9, reward=4.9, shaping=4.0))
 
 
-def test_what_is_found_exactly_is_acted_on_in_that_step() -> None:
-    (found,) = acting(run(10, broken_settings=lambda s: float(s == 4)))
-    assert (found.rule, found.level, found.step, found.clean) == ("settings_differ", "rollback", 4, 3)
-    (found,) = acting(run(10, broken_sampler=lambda s: float(s == 4)))
-    assert (found.rule, found.level, found.step) == ("sampler_broken", "intervene", 4)
-    (found,) = acting(run(10, broken_learner=lambda s: float(s == 4)))
-    assert (found.rule, found.level, found.step) == ("learner_broken", "rollback", 4)
+@pytest.mark.parametrize(
+    ("signal", "rule", "level"),
+    [
+        ("broken_settings", "settings_differ", "rollback"),
+        ("broken_sampler", "sampler_broken", "intervene"),
+        ("broken_learner", "learner_broken", "rollback"),
+        ("nonfinite_weights", "nonfinite_weights", "rollback"),
+        ("nonfinite_tokens", "nonfinite_tokens", "intervene"),
+        ("updates_skipped", "poisoned_batch", "intervene"),
+    ],
+)
+def test_what_is_found_exactly_is_acted_on_in_that_step(signal: str, rule: str, level: str) -> None:
+    (found,) = acting(run(10, **{signal: lambda s: float(s == 4)}))
+    assert (found.rule, found.level, found.step, found.clean) == (rule, level, 4, 3)
 
 
 def test_evidence_of_a_fall_is_acted_on() -> None:
@@ -294,16 +227,9 @@ def test_a_limit_held_for_its_streak_warns(signal: str, value: float, rule: str,
     assert levels(faulty) == {rule: step}
 
 
-def test_a_skipped_update_has_its_prompts_put_into_quarantine_and_many_of_them_take_the_run_back():
-    once = run(12, updates_skipped=lambda s: s == 7)
-    assert [(v.rule, v.level, v.step) for v in acting(once)] == [("poisoned_batch", "intervene", 7)]
+def test_many_skipped_updates_take_the_run_back():
     often = acting(run(20, updates_skipped=lambda s: s >= 10, nonfinite=lambda s: s >= 10))
     assert ("nonfinite_again", "rollback", 14) in [(v.rule, v.level, v.step) for v in often]
-
-
-def test_weights_that_are_no_numbers_take_the_run_back_at_once():
-    (back,) = acting(run(9, nonfinite_weights=lambda s: s == 7))
-    assert (back.rule, back.level, back.step, back.clean) == ("nonfinite_weights", "rollback", 7, 6)
 
 
 @pytest.mark.parametrize(
@@ -360,15 +286,8 @@ def test_a_second_verifier_that_differs_once_in_ten_small_samples_is_not_heard(s
 
 
 def test_the_published_run_that_lives_at_low_entropy_and_rises_is_let_be():
-    ads = run(
-        400,
-        noise=0.03,
-        entropy=rise(0.9, 0.2, 30),
-        accuracy=rise(0.35, 0.5, 60),
-        reward=rise(0.35, 0.5, 60),
-        dev_pass_at_1=rise(0.3, 0.45, 150),
-        dev_pass_at_k=rise(0.6, 0.75, 150),
-    )
+    held_out = dev(rise(0.3, 0.45, 150), rise(0.6, 0.75, 150))
+    ads = run(400, noise=0.03, entropy=rise(0.9, 0.2, 30), **rewarded(rise(0.35, 0.5, 60)), **held_out)
     assert acting(ads) == []
     assert "entropy_low" in levels(ads)  # the seed rule would have called it a failure
 
@@ -402,16 +321,11 @@ def test_the_published_one_shot_attacks_are_noticed_in_time(curve, accuracy, lat
     """2606.10931: fairness falls; of the second nothing is seen for 240 steps, and then everything within 35."""
     records = [
         StepRecord(one.step, {**one.signals, **(beyond(curve(0) - curve(one.step)) if one.step % 10 == 0 else {})})
-        for one in run(300, accuracy=accuracy, reward=accuracy, top_prompt_share=1.0, distinct_prompts=1.0)
+        for one in run(300, **rewarded(accuracy), top_prompt_share=1.0, distinct_prompts=1.0)
     ]
     first = next(verdict for verdict in replay(RULES, records) if verdict.rule == "canary_falls")
     assert (first.level, first.step <= latest) == ("rollback", True)
     assert levels(records)["one_question"] < 5  # what the batches are made of is seen before anything happens
-
-
-def test_tokens_without_a_number_have_their_prompts_put_into_quarantine() -> None:
-    said = acting(run(9, nonfinite_tokens=lambda s: 0.01 if s == 7 else 0.0))
-    assert [(v.rule, v.level, v.step) for v in said] == [("nonfinite_tokens", "intervene", 7)]
 
 
 def test_a_verifier_that_cannot_judge_acting() -> None:
@@ -425,6 +339,5 @@ def test_a_log_of_another_trainer_with_nan_entropy_breaches_at_once() -> None:
 def test_a_schedule_stands_where_prompts_repeat_but_not_where_all_of_them_are_too_hard() -> None:
     """Windows of ads stay at the easiest prompts of a policy that solves none: that is the policy's fault (GSM8K)."""
     stands: dict[str, Column] = {"schedule_repeated": 1.0, "schedule_coverage": 0.02}
-    assert "schedule_stands" in {verdict.rule for verdict in replay(RULES, run(6, **stands))}
-    hopeless = run(6, **stands, all_wrong_share=1.0, accuracy=0.0, reward=0.0)
-    assert "schedule_stands" not in {verdict.rule for verdict in replay(RULES, hopeless)}
+    assert "schedule_stands" in levels(run(6, **stands))
+    assert "schedule_stands" not in levels(run(6, **stands, all_wrong_share=1.0, **rewarded(0.0)))

@@ -121,10 +121,8 @@ def test_a_knob_is_turned_only_where_the_policy_is_to_blame(part, known, level, 
 
 
 def test_a_rule_that_points_at_a_part_without_a_repair_turns_its_own_knob() -> None:
-    rules = {"numbers": {"when": "entropy < 1", "why": "x", "level": "rollback", "part": "learner", "action": [HALVE]}}
-    one = Responder(settings(health={"rules": rules}))
-    said = [Verdict("numbers", "rollback", 10, "numbers", clean=9)]
-    (response,) = one.respond(said, watching(one), SAVED, (), 20).responses
+    one = Responder(settings(health={"rules": {"fell": {**RULES["fell"], "part": "learner"}}}))
+    (response,) = acted(None, one).responses
     assert (response.level, [change.knob for change in response.changes]) == ("rollback", ["learner.lr"])
 
 
@@ -275,15 +273,7 @@ def test_a_verifier_that_breaks_is_diagnosed_before_the_policy_is_blamed(tmp_pat
             judge.broken = judge.broken or self.inner.state_dict()["drawn"] >= 16
             return self.inner.next(count)
 
-    rules = {
-        "fell": {
-            "when": "last(dev_pass_at_1) < 0.5 * max(dev_pass_at_1)",
-            "level": "rollback",
-            "part": "policy",
-            "action": [HALVE],
-            "why": "planted",
-        }
-    }
+    rules = {"fell": {**RULES["fell"], "when": "last(dev_pass_at_1) < 0.5 * max(dev_pass_at_1)"}}
     chosen = settings(
         health={"rules": rules},
         schedule={"kind": "uniform"},

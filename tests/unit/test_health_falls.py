@@ -100,23 +100,18 @@ def test_counts_are_of_all_prompts_and_of_each_family_where_there_are_several() 
 
 def test_the_same_policy_measured_twice_differs_by_chance_only() -> None:
     random = np.random.default_rng(0)
-    pairs = [
-        (Count(int(random.binomial(128, 0.5)), 128), Count(int(random.binomial(128, 0.5)), 128)) for _ in range(2000)
-    ]
-    assert sum(fell(*pair) > 5 for pair in pairs) <= 10
+    pairs = random.binomial(128, 0.5, size=(2000, 2)).tolist()
+    assert sum(fell(Count(one, 128), Count(other, 128)) > 5 for one, other in pairs) <= 10
     assert fell(Count(61, 128), Count(36, 128)) > 5  # .48, then .28
     assert fell(Count(36, 128), Count(61, 128)) == 0
 
 
 def test_families_share_the_rate_of_false_alarms() -> None:
-    before, after = (
-        {ALL: Count(70, 100), "a": Count(40, 50)},
-        {ALL: Count(55, 100), "a": Count(20, 50), "new": Count(0, 9)},
+    before = {ALL: Count(70, 100), "a": Count(40, 50)}
+    after = {ALL: Count(55, 100), "a": Count(20, 50), "new": Count(0, 9)}
+    assert fallen(before, after) == pytest.approx(
+        {name: fell(before[name], after[name]) - math.log(2) for name in (ALL, "a")}
     )
-    assert fallen(before, after) == {
-        ALL: pytest.approx(fell(before[ALL], after[ALL]) - math.log(2)),
-        "a": pytest.approx(fell(before["a"], after["a"]) - math.log(2)),
-    }
     assert below(before, after) == ("a",)
 
 

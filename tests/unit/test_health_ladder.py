@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from functools import reduce
 from typing import Any
 
@@ -16,10 +15,11 @@ from hypothesis import strategies as st
 from components.config.judgement import ResponseSettings
 from components.health.monitor import Monitor
 from components.health.responses import KNOBS, Guard, Plan, Responder, Saved, healthiest
+from components.health.responses.ladder import NOTHING_KNOWN
 from components.health.responses.repairs import Situation
 from components.health.responses.under_watch import UNDER_WATCH
 from components.health.sequential import Count
-from components.types import Change, Outcome, StepRecord, Verdict
+from components.types import Change, Outcome, Response, StepRecord, Verdict
 
 START = Saved(0, 0, healthy=True)
 HALVE = {"knob": "learner.lr", "times": 0.5}
@@ -60,6 +60,13 @@ def act(one: Responder, *rules: str, step: int = 10, saved: Any = (START,), batc
     return one.respond(said, watching(one), saved, batch, prompts)
 
 
+def restarted(one: Responder, **limits: Any) -> Responder:
+    """Another one that goes on from its state."""
+    again = responder(**limits)
+    again.load_state_dict(json.loads(json.dumps(one.state_dict())))
+    return again
+
+
 def levels(plan: Plan) -> list[tuple[str, str]]:
     return [(response.rule, response.level) for response in plan.responses]
 
@@ -79,12 +86,8 @@ def test_a_rule_goes_from_action_to_action_then_back_then_stops():
         Change("learner.lr", LR, LR / 2),
         Change("objective.ratio.high", 0.28, 0.3),
     ]
-    assert [plan.responses[0].did for plan in done] == [
-        "",
-        "",
-        *[f"back to step 0, with other seeds; {at_it}"] * 2,
-        "stopped; the policy of step 0 is kept",
-    ]
+    back = f"back to step 0, with other seeds; {at_it}"
+    assert [plan.responses[0].did for plan in done] == ["", "", back, back, "stopped; the policy of step 0 is kept"]
 
 
 def test_the_last_action_is_taken_again_and_what_cannot_be_changed_any_more_leads_further():
@@ -126,12 +129,8 @@ def test_only_the_gravest_verdict_is_acted_upon_and_the_others_are_noted():
     one = responder()
     plan = act(one, "hm", "low", "worse", "high")
     assert levels(plan) == [("worse", "rollback"), ("low", "warn"), ("high", "warn"), ("hm", "warn")]
-    assert [(r.number, r.asked) for r in plan.responses] == [
-        (1, "rollback"),
-        (2, "intervene"),
-        (3, "intervene"),
-        (4, "warn"),
-    ]
+    asked = ["rollback", "intervene", "intervene", "warn"]
+    assert [(r.number, r.asked) for r in plan.responses] == list(enumerate(asked, 1))
     assert one.settings == one.started
 
 
@@ -247,27 +246,25 @@ TURNS = [
 @pytest.mark.parametrize(("knob", "sections", "how", "before", "after"), TURNS)
 def test_a_knob_turns_within_its_bounds(knob, sections, how, before, after):
     one = turning(sections, [{"knob": knob, **how}])
-    (response,) = one.respond(
-        [Verdict("r", "intervene", 3, "w")], Monitor(one.started.health.rules), [], (), 20
-    ).responses
+    response = intervened(one)
     if after is None:
         assert (response.level, response.changes) == ("warn", ())
         return
     (change,) = response.changes
-    assert (change.knob, change.before, change.after) == (
-        knob,
-        pytest.approx(before) if before else before,
-        pytest.approx(after),
-    )
-    node: Any = one.settings
-    for name in knob.split("."):
-        node = getattr(node, name)
-    assert node == pytest.approx(after)
+    assert (change.knob, change.before) == (knob, pytest.approx(before) if before else before)
+    assert change.after == pytest.approx(after) == reduce(getattr, knob.split("."), one.settings)
 
 
 def turning(sections: dict[str, Any], actions: list[dict[str, Any]]) -> Responder:
     rule = {"when": "entropy < 1", "why": "w", "level": "intervene", "action": actions}
     return Responder(settings(**sections, health={"rules": {"r": rule}}))
+
+
+def intervened(one: Responder, situation: Situation = NOTHING_KNOWN) -> Response:
+    """What is done about the rule of `turning`."""
+    said = [Verdict("r", "intervene", 3, "w")]
+    (response,) = one.respond(said, Monitor(one.started.health.rules), [], (), 20, situation).responses
+    return response
 
 
 FOLLOWS = {
@@ -291,8 +288,7 @@ IN_FORCE = {"objective.kl.beta": 0.02, "objective.entropy.coef": 0.5}
 )
 def test_a_knob_that_a_controller_moves_is_turned_from_where_it_is_and_not_back(knob, how, changes, said):
     one = turning(FOLLOWS, [{"knob": knob, **how}, {"knob": "reward.shaping", "to": 0}])
-    situation, monitor = Situation(in_force=IN_FORCE), Monitor(one.started.health.rules)
-    (response,) = one.respond([Verdict("r", "intervene", 3, "w")], monitor, [], (), 20, situation).responses
+    response = intervened(one, Situation(in_force=IN_FORCE))
     found = [(change.before, pytest.approx(change.after)) for change in response.changes if change.knob == knob]
     assert found == changes and said in response.did
     outcome = Outcome(response.number, 13, recovered=False, useless=True)
@@ -313,10 +309,7 @@ def test_every_knob_is_tried_here():
     ],
 )
 def test_a_knob_that_cannot_be_turned_says_why_and_the_next_one_is(sections, action, reason):
-    one = turning(sections, [action, {"knob": "reward.shaping", "to": 0}])
-    (response,) = one.respond(
-        [Verdict("r", "intervene", 3, "w")], Monitor(one.started.health.rules), [], (), 20
-    ).responses
+    response = intervened(turning(sections, [action, {"knob": "reward.shaping", "to": 0}]))
     assert [change.knob for change in response.changes] == ["reward.shaping"]
     assert reason in response.did
 
@@ -329,25 +322,33 @@ HALF = {"all": Count(55, 100), "sums": Count(40, 50), "products": Count(15, 50)}
 """Held-out answers of which one family is right half as often, and all together are right a fifth less often."""
 
 
-def judged(
-    entropies: list[float], at: int, *, over: bool = False, rule: str = "hm", held_out: Mapping[int, Any] | None = None
-) -> list[tuple[Any, ...]]:
-    """Outcomes until step ``at`` of a response of step 2 that is to be judged after 3 steps; held-out accuracy stays
-    the same unless ``held_out`` has another one for a step."""
+BOTH = [(1, 5, False, {"entropy": [1, 1]}), (1, 6, True, {"entropy": [1, 9]})]
+
+
+@pytest.mark.parametrize(
+    ("entropies", "over", "held_out", "expected"),
+    [
+        ([9, 9, 1, 9, 9, 8, 9], False, None, [(1, 5, True, {"entropy": [1, 8]})]),  # its rule does not hold any more
+        ([9, 9, 1, 9, 9, 2, 9], False, None, [(1, 5, False, {"entropy": [1, 2]})]),
+        ([9, 9, 1, 9, 9, 9, 8, 9], False, {6: WELL}, [(1, 6, True, {"entropy": [1, 8]})]),  # waits for a measurement
+        ([9, 9, 1, 9, 9, 9, 8], True, {}, [(1, 6, None, {"entropy": [1, 8]})]),  # and is not known without one
+        ([9, 9, 1, 1, 1, 1, 9], False, None, BOTH),  # judged again until it has recovered
+        ([9, 9, 1, 9, 1, 9, 9], False, None, [(1, 5, False, {"entropy": [1, 9]})]),  # the rule spoke again in between
+        ([9, 9, 1, 9, 9], True, None, [(1, 4, None, {"entropy": [1, 9]})]),  # the run ended too early to tell
+        ([9, 9, 1, 1, 1], True, None, [(1, 4, False, {"entropy": [1, 1]})]),
+    ],
+)
+def test_a_response_is_judged_after_some_steps_by_whether_its_rule_still_holds(entropies, over, held_out, expected):
+    """Of step 2, judged after 3 steps; held-out accuracy stays the same unless ``held_out`` has another for a step."""
     one = responder(judge_after=3)
     monitor = Monitor(one.started.health.rules)
     found = []
     for step, entropy in enumerate(entropies):
         said = monitor.observe(StepRecord(step, {"entropy": entropy}))
         counts = WELL if held_out is None else held_out.get(step, {})
-        found += one.pending.outcomes(step, monitor, counts, over=over and step == at)
-        one.respond([v for v in said if v.rule == rule], monitor, [START], (), 20)
-    return [(o.of, o.step, o.recovered, dict(o.signals)) for o in found if o.of == 1]
-
-
-def test_a_response_is_judged_after_some_steps_by_whether_its_rule_still_holds():
-    assert judged([9, 9, 1, 9, 9, 8, 9], 6) == [(1, 5, True, {"entropy": [1, 8]})]
-    assert judged([9, 9, 1, 9, 9, 2, 9], 6) == [(1, 5, False, {"entropy": [1, 2]})]
+        found += one.pending.outcomes(step, monitor, counts, over=over and step == len(entropies) - 1)
+        one.respond([v for v in said if v.rule == "hm"], monitor, [START], (), 20)
+    assert [(o.of, o.step, o.recovered, dict(o.signals)) for o in found if o.of == 1] == expected
 
 
 def test_accuracy_that_does_not_come_back_is_no_recovery_and_the_family_is_named():
@@ -363,27 +364,8 @@ def test_what_accuracy_was_is_not_forgotten_by_going_back():
     one, monitor = responder(judge_after=1), watching(responder(), 9.0)
     one.pending.outcomes(0, monitor, WELL)
     act(one, "bad", step=2)
-    again = responder(judge_after=1)
-    again.load_state_dict(json.loads(json.dumps(one.state_dict())))
+    again = restarted(one, judge_after=1)
     assert [o.below for o in again.pending.outcomes(9, monitor, HALF)] == [("products",)]
-
-
-def test_a_response_waits_for_a_measurement_and_is_not_known_without_one():
-    assert judged([9, 9, 1, 9, 9, 9, 8, 9], 7, held_out={6: WELL}) == [(1, 6, True, {"entropy": [1, 8]})]
-    assert judged([9, 9, 1, 9, 9, 9, 8], 6, over=True, held_out={}) == [(1, 6, None, {"entropy": [1, 8]})]
-
-
-def test_one_that_has_not_recovered_is_judged_again_until_it_has():
-    assert judged([9, 9, 1, 1, 1, 1, 9], 6) == [(1, 5, False, {"entropy": [1, 1]}), (1, 6, True, {"entropy": [1, 9]})]
-
-
-def test_a_rule_that_spoke_again_in_between_has_not_recovered():
-    assert judged([9, 9, 1, 9, 1, 9, 9], 6) == [(1, 5, False, {"entropy": [1, 9]})]
-
-
-def test_a_run_that_ends_too_early_to_tell_says_so_unless_its_rule_holds():
-    assert judged([9, 9, 1, 9, 9], 4, over=True) == [(1, 4, None, {"entropy": [1, 9]})]
-    assert judged([9, 9, 1, 1, 1], 4, over=True) == [(1, 4, False, {"entropy": [1, 1]})]
 
 
 def test_no_outcome_is_due_twice_and_a_stop_has_none():
@@ -422,9 +404,9 @@ def test_a_responder_goes_on_from_its_state_to_the_byte():
     whole = responder(quarantine=0.5, judge_after=2)
     expected = [act(whole, rule, step=step, batch=(f"p{step:03d}",)) for step, rule in enumerate(script)]
     for cut in range(len(script) + 1):
-        first, second = responder(quarantine=0.5, judge_after=2), responder(quarantine=0.5, judge_after=2)
+        first = responder(quarantine=0.5, judge_after=2)
         before = [act(first, rule, step=step, batch=(f"p{step:03d}",)) for step, rule in enumerate(script[:cut])]
-        second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+        second = restarted(first, quarantine=0.5, judge_after=2)
         assert second.settings == first.settings
         after = [act(second, rule, step=step, batch=(f"p{step:03d}",)) for step, rule in list(enumerate(script))[cut:]]
         assert before + after == expected
@@ -473,55 +455,47 @@ def test_the_checkpoint_to_go_back_to(saved, clean, step):
 # The largest norm
 
 
-def test_the_limit_is_a_multiple_of_the_largest_norm_until_there_are_enough_for_a_median():
-    guard = Guard(ResponseSettings(norm_window=5, norm_factor=10))
-    assert guard.limit == math.inf
-    for norm, limit in ((2.0, 20), (1.0, 20), (3.0, 30), (400.0, 300)):
+def guarded(*norms: float, enabled: bool = True) -> Guard:
+    """One that has seen steps with these norms."""
+    guard = Guard(ResponseSettings(norm_window=5, norm_factor=10, enabled=enabled))
+    for norm in norms:
         guard.observe({"grad_norm": norm})
-        assert guard.limit == limit
-    guard.observe({"grad_norm": 2.5})
-    assert guard.limit == 25
-    for _ in range(5):
-        guard.observe({"grad_norm": 4.0})
-    assert guard.limit == 40
+    return guard
 
 
 @pytest.mark.parametrize(
-    "signals",
+    ("norms", "limit"),
     [
-        {},
-        {"grad_norm": math.nan},
-        {"grad_norm": math.inf},
-        {"grad_norm": 0.0},  # no group with a gradient; a median of 0 would skip all that have one
+        ([], math.inf),
+        ([2.0], 20),
+        ([2.0, 1.0], 20),
+        ([2.0, 1.0, 3.0], 30),
+        ([2.0, 1.0, 3.0, 400.0], 300),  # one that was skipped counts as the limit
+        ([2.0, 1.0, 3.0, 400.0, 2.5], 25),  # enough for a median
+        ([2.0, 1.0, 3.0, 400.0, 2.5, *[4.0] * 5], 40),
     ],
 )
-def test_steps_without_a_finite_gradient_teach_no_norm(signals):
-    guard = Guard(ResponseSettings(norm_window=5, norm_factor=10))
-    for _ in range(5):
-        guard.observe({"grad_norm": 1.0})
-    before = guard.state_dict()
-    guard.observe(signals)
-    assert guard.state_dict() == before
+def test_the_limit_is_a_multiple_of_the_largest_norm_until_there_are_enough_for_a_median(norms, limit):
+    assert guarded(*norms).limit == limit
+
+
+@pytest.mark.parametrize("norm", [None, math.nan, math.inf, 0.0])  # a median of 0 would skip all that have a gradient
+def test_steps_without_a_finite_gradient_teach_no_norm(norm):
+    guard = guarded(*[1.0] * 5)
+    guard.observe({} if norm is None else {"grad_norm": norm})
+    assert guard.state_dict() == guarded(*[1.0] * 5).state_dict()
 
 
 def test_a_run_whose_gradients_stay_large_is_not_locked_out_for_good():
-    guard = Guard(ResponseSettings(norm_window=5, norm_factor=10))
-    for norm in [1.0] * 5 + [1000.0] * 6:
-        guard.observe({"grad_norm": norm, "updates_skipped": float(norm > guard.limit)})
-    assert guard.limit >= 1000  # norms up to it are let through again
+    assert guarded(*[1.0] * 5, *[1000.0] * 6).limit >= 1000  # norms up to it are let through again
 
 
 def test_with_responses_off_there_is_no_limit():
-    guard = Guard(ResponseSettings(norm_window=5, enabled=False))
-    for _ in range(9):
-        guard.observe({"grad_norm": 1.0})
-    assert guard.limit == math.inf
+    assert guarded(*[1.0] * 9, enabled=False).limit == math.inf
 
 
 def test_the_guard_goes_on_from_its_state():
-    first, second = (Guard(ResponseSettings(norm_window=5, norm_factor=10)) for _ in range(2))
-    for norm in range(1, 9):
-        first.observe({"grad_norm": float(norm)})
+    first, second = guarded(*map(float, range(1, 9))), guarded()
     second.load_state_dict(json.loads(json.dumps(first.state_dict())))
     assert second.limit == first.limit == 60
     with pytest.raises(ValueError, match="state of the guard"):
@@ -544,9 +518,7 @@ def test_numbers_that_are_none_are_undone_before_anything_is_repaired() -> None:
 def test_a_policy_that_a_broken_part_measures_is_not_blamed(later: int, level: str) -> None:
     one = responder()  # without a second verifier, so nothing can be done about the first
     assert levels(act(one, "judge", step=10)) == [("judge", "warn")]
-    again = responder()
-    again.load_state_dict(json.loads(json.dumps(one.state_dict())))
-    (response,) = act(again, "sick", step=10 + later).responses
+    (response,) = act(restarted(one), "sick", step=10 + later).responses
     assert response.level == level
     assert ("what the policy is measured by is broken (judge)" in response.did) == (level == "stop")
 
@@ -583,7 +555,6 @@ def test_a_knob_that_was_turned_again_since_and_a_return_are_not_taken_back():
 
 
 def test_what_may_be_taken_back_outlives_a_restart():
-    one, again = responder(), responder()
+    one = responder()
     (turned,) = act(one, "mild").responses
-    again.load_state_dict(json.loads(json.dumps(one.state_dict())))
-    assert again.undo([useless(turned.number)], 20) == one.undo([useless(turned.number)], 20)
+    assert restarted(one).undo([useless(turned.number)], 20) == one.undo([useless(turned.number)], 20)

@@ -9,19 +9,10 @@ from components.files import write_jsonl, write_text
 from components.health.responses import Ledger, read_ledger
 from components.types import Change, Outcome, Response
 
-RESPONSE = Response(
-    3,
-    57,
-    "entropy_collapse",
-    "intervene",
-    "rollback",
-    "it falls",
-    {"entropy": [0.31, None]},
-    (Change("learner.lr", 2e-4, 1e-4), Change("objective.kl.beta", None, 0.01)),
-    40,
-    ("p012",),
-    "back to step 40",
-)
+CHANGES = (Change("learner.lr", 2e-4, 1e-4), Change("objective.kl.beta", None, 0.01))
+DONE = {"changes": CHANGES, "back_to": 40, "quarantined": ("p012",), "did": "back to step 40"}
+SAW = {"entropy": [0.31, None]}
+RESPONSE = Response(3, 57, "entropy_collapse", "intervene", "rollback", "it falls", SAW, **DONE)
 OUTCOME = Outcome(3, 67, True, {"entropy": [0.31, 0.35], "kl_ref": [None, 0.1]}, 17)
 
 

@@ -263,6 +263,15 @@ def test_a_state_without_one_of_its_fields_is_refused(key):
         observed([], when="entropy < 0.5").load_state_dict({name: state[name] for name in state if name != key})
 
 
+@pytest.mark.parametrize(
+    "damage", [{"surplus": 1}, {"streaks": {}}, {"streaks": {"rule": 0, "other": 0}}, {"histories": {"reward": []}}]
+)
+def test_a_state_of_other_rules_is_refused(damage):
+    monitor = observed([], when="entropy < 0.5")
+    with pytest.raises(ValueError, match="monitor state has"):
+        monitor.load_state_dict({**monitor.state_dict(), **damage})
+
+
 def test_at_ease_is_when_no_acting_rule_holds_not_even_for_less_than_its_streak():
     assert not observed(series(entropy=[1.0, 0.4]), when="entropy < 0.5", streak=9, **ACT).healthy
     assert observed(series(entropy=[1.0, 0.4]), when="entropy < 0.5", streak=9).healthy

@@ -92,24 +92,24 @@ def test_trl_is_read_from_the_state_that_the_trainer_saves(tmp_path):
     assert signals(path) == {10: {**TRL_SIGNALS, "dev_pass_at_1": 0.5}}
 
 
-def test_trl_is_read_from_its_log_entries_as_lines(tmp_path):
-    path = log(tmp_path, {**TRL, "step": 10})
-    assert read_log(path).format == "trl"
-    assert signals(path) == {10: TRL_SIGNALS}
+VERL_LINE = VERL.format(step=34).strip()
+VERL_DATA = {name: float(value) for name, _, value in (part.rpartition(":") for part in VERL_LINE.split(" - ")[1:])}
 
 
-@pytest.mark.parametrize("prefix", ["", "\x1b[36m(TaskRunner pid=1)\x1b[0m "], ids=["plain", "in Ray's colours"])
-def test_verl_is_read_from_its_console(tmp_path, prefix):
-    path = log(tmp_path, "Started a local Ray instance.", prefix + VERL.format(step=34).rstrip())
-    assert read_log(path).format == "verl"
-    assert signals(path) == {34: VERL_SIGNALS}
-
-
-def test_verl_is_read_from_the_lines_of_its_file_logger(tmp_path):
-    pairs = (part.rpartition(":") for part in VERL.format(step=34).strip().split(" - ")[1:])
-    path = log(tmp_path, {"step": 34, "data": {name: float(value) for name, _, value in pairs}})
-    assert read_log(path).format == "verl"
-    assert signals(path) == {34: VERL_SIGNALS}
+@pytest.mark.parametrize(
+    ("row", "format", "expected"),
+    [
+        ({**TRL, "step": 10}, "trl", {10: TRL_SIGNALS}),
+        (VERL_LINE, "verl", {34: VERL_SIGNALS}),
+        (f"\x1b[36m(TaskRunner pid=1)\x1b[0m {VERL_LINE}", "verl", {34: VERL_SIGNALS}),
+        ({"step": 34, "data": VERL_DATA}, "verl", {34: VERL_SIGNALS}),
+    ],
+    ids=["TRL's log entries", "verl's console", "in Ray's colours", "verl's file logger"],
+)
+def test_a_trainer_is_known_by_its_lines(tmp_path, row, format, expected):
+    path = log(tmp_path, row) if isinstance(row, dict) else log(tmp_path, "Started a local Ray instance.", row)
+    assert read_log(path).format == format
+    assert signals(path) == expected
 
 
 def test_verls_validation_is_the_mean_over_its_data_sets_also_as_numpy_prints_it(tmp_path):
@@ -165,9 +165,8 @@ def test_prime_rl_is_read_from_its_consoles(tmp_path, line, expected):
 def test_a_message_inside_json_is_no_console(tmp_path):
     path = log(tmp_path, {"step": 1, "entropy": 0.5, "message": "Step 7 | Entropy 9.0 | step:8 - actor/entropy:9.0"})
     assert signals(path) == {1: {"entropy": 0.5}}
-    assert signals(path, format="prime-rl", names=mapped(tmp_path, {"signals": {"entropy": "entropy"}})) == {
-        1: {"entropy": 0.5}
-    }
+    names = mapped(tmp_path, {"signals": {"entropy": "entropy"}})
+    assert signals(path, format="prime-rl", names=names) == {1: {"entropy": 0.5}}
 
 
 def test_colours_are_no_part_of_a_number(tmp_path):
@@ -289,13 +288,7 @@ def test_a_last_json_line_is_whole_without_an_end_of_line(tmp_path):
 
 
 def test_other_text_between_the_lines_is_passed_over_and_counted(tmp_path):
-    noise = [
-        "(WorkerDict pid=8) step:99 of 100",
-        "Traceback (most recent call last):",
-        "  step:7",
-        "[1, 2]",
-        '{"a": 1}',
-    ]
+    noise = ["(WorkerDict pid=8) step:99 of 100", "Traceback (most recent call last):", "  step:7", "[1]", '{"a": 1}']
     path = log(tmp_path, noise[0], VERL.format(step=1).strip(), *noise[1:], VERL.format(step=2).strip())
     assert list(signals(path)) == [1, 2]
     assert read_log(path).remarks == ["lines passed over, which are no metrics of verl: 5"]
@@ -307,11 +300,8 @@ def test_half_a_value_from_another_process_is_no_number(tmp_path):
 
 
 def test_bytes_that_are_no_text_spoil_only_their_line(tmp_path):
-    path = tmp_path / "log"
-    path.write_bytes(
-        VERL.format(step=1).encode() + b"\xff\xfe step:2 - actor/entropy:\xff\n" + VERL.format(step=3).encode()
-    )
-    assert list(signals(path)) == [1, 3]
+    first, third = (VERL.format(step=step).encode() for step in (1, 3))
+    assert list(signals(content(tmp_path, first + b"\xff\xfe step:2 - actor/entropy:\xff\n" + third))) == [1, 3]
 
 
 def test_a_resumed_run_goes_on_from_its_checkpoint_and_what_came_after_is_void(tmp_path):
@@ -319,9 +309,8 @@ def test_a_resumed_run_goes_on_from_its_checkpoint_and_what_came_after_is_void(t
     again = [{"step": step, "entropy": 2.0} for step in range(5, 7)]
     path = log(tmp_path, *first, *again)
     assert entropies(path) == {1: 1.0, 2: 1.0, 3: 1.0, 4: 1.0, 5: 2.0, 6: 2.0}
-    assert read_log(path).remarks == [
-        "resumed: the log goes back from step 8 to 5; what it said of those steps before is void"
-    ]
+    void = "resumed: the log goes back from step 8 to 5; what it said of those steps before is void"
+    assert read_log(path).remarks == [void]
 
 
 def test_the_later_of_two_rows_of_a_step_counts(tmp_path):
@@ -348,13 +337,13 @@ def test_whatever_is_said_again_the_step_and_all_later_ones_are_void(said):
 
 def test_of_several_names_the_first_that_a_step_has_counts_step_by_step(tmp_path):
     tree = {"signals": {"reward": ["score", "rewards/*"], "metric_*": "rewards/*", "entropy": "score"}}
-    (tmp_path / "names.yaml").write_text(yaml.safe_dump(tree))
-    names = load_names(tmp_path / "names.yaml")
+    names = load_names(mapped(tmp_path, tree))
     rows = [{"score": 1.0, "rewards/a": 2.0}, {"rewards/a": 2.0, "rewards/b": 4.0}, {"score": "text", "rewards/a": 3.0}]
-    found = [names.translate(row) for row in rows]
-    assert found[0] == {"nonfinite": 0.0, "reward": 1.0, "metric_a": 2.0, "entropy": 1.0}
-    assert found[1] == {"nonfinite": 0.0, "reward": 3.0, "metric_a": 2.0, "metric_b": 4.0}
-    assert found[2] == {"nonfinite": 0.0, "reward": 3.0, "metric_a": 3.0}
+    assert [names.translate(row) for row in rows] == [
+        {"nonfinite": 0.0, "reward": 1.0, "metric_a": 2.0, "entropy": 1.0},
+        {"nonfinite": 0.0, "reward": 3.0, "metric_a": 2.0, "metric_b": 4.0},
+        {"nonfinite": 0.0, "reward": 3.0, "metric_a": 3.0},
+    ]
 
 
 def test_a_late_row_with_other_metrics_belongs_to_its_step(tmp_path):
@@ -439,9 +428,8 @@ def test_what_a_log_says_of_nonfinite_itself_counts(tmp_path):
 def test_what_is_no_number_is_left_out_and_said(tmp_path, value):
     path = log(tmp_path, {"step": 1, "entropy": 0.5, "loss": 1.0}, {"step": 2, "entropy": value, "loss": 1.0})
     assert signals(path)[2] == {"loss": 1.0}
-    assert read_log(path).remarks == [
-        f"values left out, which are no numbers: 1, the first entropy in step 2, {value!r}"
-    ]
+    said = f"values left out, which are no numbers: 1, the first entropy in step 2, {value!r}"
+    assert read_log(path).remarks == [said]
 
 
 @pytest.mark.parametrize(

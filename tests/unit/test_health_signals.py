@@ -22,30 +22,38 @@ def group(*accuracies: float | None, lengths: tuple[int, ...] = (), penalty: flo
     return Group(Prompt("p", "q", "a", "s"), (1,), tuple(completion(n) for n in sizes), scores)
 
 
-def test_zero_variance_splits_into_all_right_and_all_wrong() -> None:
-    found = step_signals([group(1, 1), group(0, 0), group(0, 0), group(1, 0)], [], {}, 1)
-    assert found["zero_variance_share"] == 0.75
-    assert found["all_right_share"] == 0.25
-    assert found["all_wrong_share"] == 0.5
-
-
-def test_a_constant_partial_credit_is_zero_variance_but_neither_right_nor_wrong() -> None:
-    found = step_signals([group(0.5, 0.5)], [], {}, 1)
-    assert (found["zero_variance_share"], found["all_right_share"], found["all_wrong_share"]) == (1, 0, 0)
-
-
-def test_unscorable_completions_are_neither_right_nor_wrong() -> None:
-    found = step_signals([group(1, None), group(None, None)], [], {}, 1)
-    assert found["accuracy"] == 1
-    assert found["unscorable_share"] == 0.75
-    assert found["all_wrong_share"] == 0
-    assert found["zero_variance_share"] == 1
-
-
-def test_reward_is_shaped_and_accuracy_is_raw() -> None:
-    found = step_signals([group(1, 0, penalty=-0.25)], [], {}, 1)
-    assert found["accuracy"] == 0.5
-    assert found["reward"] == 0.25
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        (
+            [group(1, 1), group(0, 0), group(0, 0), group(1, 0)],
+            {"zero_variance_share": 0.75, "all_right_share": 0.25, "all_wrong_share": 0.5},
+        ),
+        ([group(0.5, 0.5)], {"zero_variance_share": 1, "all_right_share": 0, "all_wrong_share": 0}),  # partial credit
+        (  # what could not be judged is neither right nor wrong
+            [group(1, None), group(None, None)],
+            {"accuracy": 1, "unscorable_share": 0.75, "all_wrong_share": 0, "zero_variance_share": 1},
+        ),
+        (
+            [group(None, None), group(1, None), group(0, 0), group(1, 1)],
+            {
+                "all_unscorable_share": 0.25,
+                "unscorable_share": 3 / 8,
+                "all_wrong_share": 1 / 3,
+                "all_right_share": 2 / 3,
+            },
+        ),
+        ([group(1, 0, penalty=-0.25)], {"accuracy": 0.5, "reward": 0.25}),  # the reward is shaped, accuracy is raw
+        (
+            [group(1, 0, None, 1, lengths=(2, 10, 50, 4))],
+            {"length_right": 3, "length_wrong": 10, "length_mean": 16.5},
+        ),
+        ([group(*[0.0] * 20, lengths=tuple(range(1, 21)))], {"length_p95": 19}),  # a length that occurred
+    ],
+)
+def test_signals_of_groups_by_hand(groups: list[Group], expected: dict[str, float]) -> None:
+    found = step_signals(groups, [], {}, 1)
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
 
 
 def scored(*scores: Score) -> Group:
@@ -86,30 +94,11 @@ def test_a_rule_may_read_a_part() -> None:
     assert compile_rule("inconsistent", rule).signals == ["metric_parsed", "part_consistency"]
 
 
-def test_groups_in_which_nothing_could_be_judged_are_counted_and_are_neither_right_nor_wrong() -> None:
-    found = step_signals([group(None, None), group(1, None), group(0, 0), group(1, 1)], [], {}, 1)
-    assert found["all_unscorable_share"] == 0.25
-    assert found["unscorable_share"] == 3 / 8
-    assert (found["all_wrong_share"], found["all_right_share"]) == (1 / 3, 2 / 3)
-
-
 def test_signals_describe_the_sampled_groups_and_count_the_trained_ones() -> None:
     sampled = [group(1, 0), group(0, 0), group(0, 0)]
     found = step_signals(sampled, sampled[:1], {}, 3)
     assert (found["groups_sampled"], found["groups_trained"], found["attempts"]) == (3, 1, 3)
     assert found["accuracy"] == pytest.approx(1 / 6)
-
-
-def test_lengths_are_split_by_outcome() -> None:
-    found = step_signals([group(1, 0, None, 1, lengths=(2, 10, 50, 4))], [], {}, 1)
-    assert found["length_right"] == 3
-    assert found["length_wrong"] == 10
-    assert found["length_mean"] == 16.5
-
-
-def test_the_95th_percentile_is_a_length_that_occurred() -> None:
-    found = step_signals([group(*[0.0] * 20, lengths=tuple(range(1, 21)))], [], {}, 1)
-    assert found["length_p95"] == 19
 
 
 def test_truncated_counts_completions_that_hit_the_limit() -> None:

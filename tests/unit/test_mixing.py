@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import settings as configured
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from test_rollout import PROMPTS, engine, talkative
 
 from components.config.rollout import Mixing, RolloutSettings
 from components.config.rollout import TorchEngine as TorchEngineSettings
@@ -24,17 +25,10 @@ from components.policy.mixing import mixed_embeddings, pad_mixes
 from components.policy.padding import pad
 from components.rollout import Collector, Sampling
 from components.rollout.decoding import Choice, Writing
-from components.rollout.mixing import Marker, Mixer
-from components.rollout.neighbours import Neighbours
+from components.rollout.mixing import Marker, Mixer, Neighbours
 from components.rollout.torch_engine import TorchEngine
 from components.scheduling import Uniform
 from components.types import Completion, Mix
-
-PROMPTS = [(2, 30, 3), (2, 30, 31, 32, 33, 34, 3), (2, 40, 41, 3)]
-
-
-def engine(policy: Policy) -> TorchEngine:
-    return TorchEngine(policy, TorchEngineSettings())
 
 
 def sampling(mixing: Mixing | None, n: int = 8, tokens: int = 12, temperature: float = 1.0, seed: int = 0) -> Sampling:
@@ -46,13 +40,7 @@ def rows(found: Sequence[tuple[Completion, ...]]) -> list[Completion]:
 
 
 def endless() -> Policy:
-    micro = policy()
-    return prefer(micro, micro.eos_id, -50.0)
-
-
-def talkative() -> Policy:
-    micro = policy()
-    return prefer(micro, micro.eos_id, 6.0)
+    return talkative(-50.0)
 
 
 @cache
@@ -78,7 +66,7 @@ def test_asking_for_many_at_once_or_again_gives_the_same(monkeypatch):
     anchors = torch.tensor([3, 0, 3, 1, 2, 4])
     once = Neighbours(TABLE, 3)
     first = once.candidates(anchors)
-    monkeypatch.setattr("components.rollout.neighbours.CHUNK", 2)
+    monkeypatch.setattr("components.rollout.mixing.CHUNK", 2)
     assert Neighbours(TABLE, 3).candidates(anchors).equal(first)
     assert once.candidates(anchors).equal(first)
 
@@ -91,9 +79,7 @@ def test_more_candidates_than_tokens_are_refused():
 # A mixture
 
 
-def mixed(
-    logits: torch.Tensor, k: int, prob: float = 1.0, temperature: float = 1.0, table: torch.Tensor = TABLE
-) -> Choice:
+def mixed(logits: torch.Tensor, k: int, prob: float = 1.0, temperature: float = 1.0) -> Choice:
     """What becomes of the choice of token 2 in every row of ``logits``."""
     count = len(logits)
     writing = Writing(count, sampling(None, n=1), eos=99)
@@ -228,9 +214,8 @@ def test_a_probability_of_one_mixes_every_token_so_that_all_samples_are_alike():
 
 
 def test_the_same_seed_mixes_the_same_and_another_seed_otherwise():
-    one, again, other = (
-        engine(talkative()).generate(PROMPTS, sampling(Mixing(prob=0.3), seed=seed)) for seed in (1, 1, 2)
-    )
+    how = [sampling(Mixing(prob=0.3), seed=seed) for seed in (1, 1, 2)]
+    one, again, other = (engine(talkative()).generate(PROMPTS, one) for one in how)
     assert one == again
     assert [[m.position for m in c.mixes] for c in rows(one)] != [[m.position for m in c.mixes] for c in rows(other)]
 
@@ -256,9 +241,8 @@ def replayed(micro: Policy, found: Sequence[tuple[Completion, ...]], temperature
     width = padded.response_mask.shape[1]
     mixes = pad_mixes([c.mixes for c in completions], width) if mixing else None
     with torch.no_grad():
-        logp = response_logprobs(
-            micro.model, padded.input_ids, padded.attention_mask, width, temperature, mixes=mixes
-        ).logp
+        inputs = (micro.model, padded.input_ids, padded.attention_mask)
+        logp = response_logprobs(*inputs, width, temperature, mixes=mixes).logp
     own = torch.tensor([value for c in completions for value in c.logprobs])
     return (logp[padded.response_mask] - own).exp()
 

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -19,10 +20,10 @@ from components.learner.batch import build_batch
 from components.learner.scoring import score_all
 from components.policy import Policy
 from components.rewards.scorer import with_part
-from components.rollout import ENGINES, Collector, Engine, Rollout, Sampling, build_engine
+from components.rollout import Collector, Engine, Rollout, Sampling
 from components.rollout.collect import refill, without_repeats
 from components.rollout.dense_context import DenseContext
-from components.rollout.draws import Draws, choose
+from components.rollout.draws import choose, uniform_numbers
 from components.rollout.torch_engine import TorchEngine, buckets
 from components.scheduling import Schedule, Uniform, build_schedule
 from components.types import Completion, Group, Prompt, Score
@@ -179,10 +180,8 @@ def test_from_logits_that_are_no_numbers_nothing_is_sampled(broken, temperature)
 
 
 def test_a_group_draws_the_same_numbers_whatever_stands_beside_it():
-    together, alone = Draws(3, [5, 2], n=4, limit=6), Draws(3, [2], n=4, limit=6)
-    rows = torch.arange(4)
-    assert torch.equal(together.at(rows + 4, 5), alone.at(rows, 5))
-    assert not torch.equal(together.at(rows, 5), alone.at(rows, 5))
+    together, alone = uniform_numbers(3, [5, 2], n=4, limit=6), uniform_numbers(3, [2], n=4, limit=6)
+    assert torch.equal(together[4:], alone) and not torch.equal(together[:4], alone)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -351,11 +350,6 @@ def test_a_partial_or_foreign_set_of_weights_is_refused(change):
         engine(policy()).load_weights(weights)
 
 
-def test_the_settings_build_every_engine():
-    assert isinstance(build_engine(policy(), settings().rollout), Engine)
-    assert ENGINES.keys() == {"torch", "vllm", "sglang"}
-
-
 # Collecting groups
 
 
@@ -383,9 +377,11 @@ class Noted(Uniform):
         self.observed = [*getattr(self, "observed", []), *(group.prompt.id for group in groups)]
 
 
-def collector(text: Callable[[], str], group_size: int = 4, attempts: int | None = 3, judge: Judge | None = None):
-    dynamic = None if attempts is None else DynamicSampling(max_attempts=attempts)
-    chosen = RolloutSettings(group_size=group_size, dynamic_sampling=dynamic)
+def collector(
+    text: Callable[[], str], group_size: int = 4, attempts: int | None = 3, judge: Judge | None = None, **more: Any
+):
+    dynamic = None if attempts is None else DynamicSampling(max_attempts=attempts, sized=more.pop("sized", False))
+    chosen = RolloutSettings(group_size=group_size, dynamic_sampling=dynamic, **more)
     reader = SimpleNamespace(encode_prompt=lambda text: (len(text),), max_positions=None)
     return Collector(reader, Script(text), judge or Judge(lambda c: float(c.text)), chosen)
 
@@ -430,9 +426,9 @@ def test_dynamic_sampling_refills_to_exactly_the_count_with_informative_groups_o
 
 
 def test_a_sized_refill_draws_as_many_prompts_as_should_do():
-    tested = collector(coin(0.2), attempts=20)
-    tested.configure(RolloutSettings(group_size=4, dynamic_sampling=DynamicSampling(max_attempts=20, sized=True)))
-    rollout, whole = tested.step(schedule(), 10, seed=0), collector(coin(0.2), attempts=20).step(schedule(), 10, seed=0)
+    rollout, whole = (
+        collector(coin(0.2), attempts=20, sized=sized).step(schedule(), 10, seed=0) for sized in (True, False)
+    )
     assert len(rollout.trained) == 10
     assert len(rollout.sampled) < len(whole.sampled)
 
@@ -445,9 +441,7 @@ def test_worked_sizes_of_a_refill_for_a_batch_of_ten(kept, drawn, expected):
 
 
 def in_two_stages(p: float, seed: int = 0) -> Rollout:
-    tested = collector(coin(p, seed))
-    halves = {"dynamic_sampling": DynamicSampling(max_attempts=1), "two_stage": TwoStage(first=4)}
-    tested.configure(RolloutSettings(group_size=8, **halves))
+    tested = collector(coin(p, seed), group_size=8, attempts=1, two_stage=TwoStage(first=4))
     return tested.step(schedule(), 40, seed=0)
 
 
@@ -467,8 +461,7 @@ def test_a_missing_part_of_the_reward_takes_the_mean_of_both_stages():
             scores = [[Score(float(place % 2)) for place in range(len(values))] for _ in items]
             return [tuple(with_part(one, "style", values)) for one in scores]
 
-    tested = collector(lambda: "", judge=Partial(parity), group_size=6)
-    tested.configure(RolloutSettings(group_size=6, two_stage=TwoStage(first=2)))
+    tested = collector(lambda: "", judge=Partial(parity), group_size=6, attempts=None, two_stage=TwoStage(first=2))
     (one,) = tested.step(schedule(), 1, seed=0).trained
     assert [s.parts["style"] for s in one.scores] == pytest.approx([0.5, 0.2, 0.4, 0.9, 0.5, 0.5])
 
@@ -610,10 +603,7 @@ def test_no_more_groups_of_one_question_are_trained_on_than_max_repeats_whatever
 def test_repeats_are_sampled_observed_and_replaced_by_dynamic_sampling():
     same = [replace(p, text="what?") if i < 30 else p for i, p in enumerate(prompts(50))]
     order = Noted(same, seed=0)
-    tested = collector(coin(0.5), attempts=20)
-    chosen = RolloutSettings(group_size=4, dynamic_sampling=DynamicSampling(max_attempts=20), max_repeats=1)
-    tested.configure(chosen)
-    rollout = tested.step(order, 8, seed=0)
+    rollout = collector(coin(0.5), attempts=20, max_repeats=1).step(order, 8, seed=0)
     texts = [group.prompt.text for group in rollout.trained]
     assert (len(texts), len(set(texts)), texts.count("what?")) == (8, 8, 1)
     assert order.observed == [group.prompt.id for group in rollout.sampled]

@@ -10,6 +10,7 @@ import torch
 from factories import gpt2, policy
 from hypothesis import given
 from hypothesis import strategies as st
+from test_rollout import PROMPTS
 from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
@@ -27,31 +28,21 @@ from components.policy import Policy
 from components.policy.int8 import in_int8
 from components.rollout import dense, dense_context, shared_prompts, static_cache
 from components.rollout.base import Sampling
-from components.rollout.known_dense import dense_model
+from components.rollout.dense import dense_model
 from components.rollout.projection import Projection, packable
 from components.rollout.torch_engine import TorchEngine
+from components.types import Completion
 
-PROMPTS = [(2, 30, 3), (2, 30, 31, 32, 33, 34, 3), (2, 40, 41, 3)]
-SHAPE: dict[str, Any] = dict(
-    vocab_size=272,
-    hidden_size=48,
-    intermediate_size=40,
-    num_hidden_layers=3,
-    num_attention_heads=6,
-    num_key_value_heads=2,
-    head_dim=16,
-    max_position_embeddings=128,
-)
+SHAPE: dict[str, Any] = {
+    "vocab_size": 272, "hidden_size": 48, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 6,
+    "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 128,
+}  # fmt: skip
 ROPE: dict[str, Any] = {"rope_theta": 10000.0}
 LINEAR = {**ROPE, "rope_type": "linear", "factor": 2.0}
 LLAMA3 = {
-    **ROPE,
-    "rope_type": "llama3",
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
+    **ROPE, "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 32,
-}
+}  # fmt: skip
 YARN = {**ROPE, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
 DYNAMIC = {**ROPE, "rope_type": "dynamic", "factor": 2.0}
 
@@ -142,16 +133,33 @@ def logprobs(model: PreTrainedModel, prompt: tuple[int, ...], written: tuple[int
     return torch.log_softmax(logits, -1).gather(1, torch.tensor(written)[:, None])[:, 0]
 
 
-@pytest.mark.parametrize("name", SAME)
-def test_log_probabilities_are_those_of_transformers(name):
-    model = SAME[name]()
-    engine = TorchEngine(Policy(model, policy().tokenizer), TorchEngineSettings())
+def engine_of(model: PreTrainedModel, precision: str = "auto") -> TorchEngine:
+    """One whose lean pass computes the model."""
+    engine = TorchEngine(Policy(model, policy().tokenizer), TorchEngineSettings(precision=precision))
     assert engine._dense is not None
-    found = engine.generate(PROMPTS, Sampling(n=4, max_new_tokens=40, temperature=1.0, seed=0))
+    return engine
+
+
+def lean(model: PreTrainedModel) -> dense.DenseModel:
+    found = dense_model(model)
+    assert found is not None
+    return found
+
+
+def as_of(model: PreTrainedModel, engine: TorchEngine, n: int = 4, **how: Any) -> list[tuple[Completion, ...]]:
+    """What the engine samples, which reports the log-probabilities of this model."""
+    found = engine.generate(PROMPTS, Sampling(n=n, temperature=1.0, seed=0, **{"max_new_tokens": 40, **how}))
     for prompt, group in zip(PROMPTS, found, strict=True):
         for completion in group:
             expected = logprobs(model, prompt, completion.token_ids)
             assert torch.allclose(torch.tensor(completion.logprobs), expected, rtol=0, atol=2e-5)
+    return found
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_log_probabilities_are_those_of_transformers(name):
+    model = SAME[name]()
+    as_of(model, engine_of(model))
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
@@ -176,19 +184,14 @@ def test_weights_that_are_loaded_into_the_model_are_computed_with_at_once(name):
     with torch.no_grad():
         for parameter in other.parameters():
             parameter.mul_(1.1)
-    tested = TorchEngine(Policy(model, policy().tokenizer), TorchEngineSettings())
+    tested = engine_of(model)
     tested.load_weights(dict(other.named_parameters()))
-    found = tested.generate(PROMPTS, Sampling(n=4, max_new_tokens=8, temperature=1.0, seed=0))
-    for prompt, group in zip(PROMPTS, found, strict=True):
-        for completion in group:
-            expected = logprobs(other, prompt, completion.token_ids)
-            assert torch.allclose(torch.tensor(completion.logprobs), expected, rtol=0, atol=2e-5)
+    as_of(other, tested, max_new_tokens=8)
 
 
 def test_fused_weights_take_no_memory_of_their_own():
     model = qwen3()
-    dense = dense_model(model)
-    assert dense is not None
+    lean(model)
     for block in model.base_model.layers:
         attention, mlp = block.self_attn, block.mlp
         for parts in ((attention.q_proj, attention.k_proj, attention.v_proj), (mlp.gate_proj, mlp.up_proj)):
@@ -199,17 +202,14 @@ def test_fused_weights_take_no_memory_of_their_own():
 @pytest.mark.parametrize("tied", [True, False])
 def test_packed_weights_are_the_only_ones(tied):
     model = qwen3(tie_word_embeddings=tied)
-    dense = dense_model(model)
-    assert dense is not None
-    dense.pack()
+    lean(model).pack()
     held = {name for name, parameter in model.named_parameters() if parameter.dim() > 1 and parameter.numel()}
     assert held == {"model.embed_tokens.weight"}
 
 
 @pytest.mark.parametrize("name", ["qwen3, tied", "qwen3", "llama, biases"])
 def test_weights_of_another_name_or_shape_are_refused(name):
-    dense = dense_model(SAME[name]())
-    assert dense is not None
+    dense = lean(SAME[name]())
     dense.pack()
     weights = dict(SAME[name]().named_parameters())
     odd = "model.layers.1.self_attn.k_proj.weight"
@@ -262,21 +262,16 @@ def test_a_cache_that_grows_is_the_same_cache(columns, cache, monkeypatch):
 def test_prompts_that_a_group_shares_give_the_same_log_probabilities(name, monkeypatch):
     monkeypatch.setattr(dense_context, "SHARED_FROM", 0)
     model = SAME[name]()
-    engine = TorchEngine(Policy(model, policy().tokenizer), TorchEngineSettings())
-    stop = tuple(range(4, 60))  # rows end at different places, whole groups before others
-    found = engine.generate(PROMPTS, Sampling(n=6, max_new_tokens=40, temperature=1.0, seed=0, stop=stop))
-    assert len({len(completion.token_ids) for group in found for completion in group}) > 4
-    for prompt, group in zip(PROMPTS, found, strict=True):
-        for completion in group:
-            expected = logprobs(model, prompt, completion.token_ids)
-            assert torch.allclose(torch.tensor(completion.logprobs), expected, rtol=0, atol=2e-5)
+    found = as_of(model, engine_of(model), n=6, stop=tuple(range(4, 60)))
+    assert len({len(completion.token_ids) for group in found for completion in group}) > 4  # some groups end first
 
 
 @pytest.mark.parametrize("width", [dense_context.SHARED_FROM - 1, dense_context.SHARED_FROM])
 @pytest.mark.parametrize("n", [1, 2])
 def test_long_prompts_are_shared_by_groups_of_several(width, n):
-    dense = dense_model(qwen3(max_position_embeddings=512))
-    context = dense_context.DenseContext(dense, [[2] * width, [3] * (width - 5)], limit=4)
+    context = dense_context.DenseContext(
+        lean(qwen3(max_position_embeddings=512)), [[2] * width, [3] * (width - 5)], limit=4
+    )
     context.read_prompts(n)
     shared = width == dense_context.SHARED_FROM and n > 1
     assert isinstance(context._cache, shared_prompts.SharedPrompts) == shared
@@ -296,8 +291,8 @@ def test_attention_in_two_parts_is_attention_to_both(first, second, size, seed):
 
 def test_bfloat16_is_computed_by_the_lean_pass_within_its_rounding():
     model = qwen3()
-    engine = TorchEngine(Policy(model, policy().tokenizer), TorchEngineSettings(precision="bfloat16"))
-    assert engine._dense is not None
-    ((completion,),) = engine.generate(PROMPTS[:1], Sampling(n=1, max_new_tokens=8, temperature=1.0, seed=0))
+    ((completion,),) = engine_of(model, "bfloat16").generate(
+        PROMPTS[:1], Sampling(n=1, max_new_tokens=8, temperature=1.0, seed=0)
+    )
     gap = torch.tensor(completion.logprobs) - logprobs(model, PROMPTS[0], completion.token_ids)
     assert 0 < gap.abs().max() < 0.3

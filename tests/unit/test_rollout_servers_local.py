@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.server
 import json
 import stat
 import sys
 import threading
+from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -53,15 +55,23 @@ def origin(folder: Path, first: str = "", **options: object) -> Started:
     return Started("rollout-0", settings, folder / "model", "float32", folder / "logs", None, None)
 
 
+@contextlib.asynccontextmanager
+async def opened(tested: Started) -> AsyncIterator[None]:
+    client = await tested.open()
+    try:
+        yield
+    finally:
+        await client.aclose()
+        await tested.close()
+
+
 def test_a_server_is_up_when_it_serves_the_name_it_was_given_and_gone_when_it_is_closed(tmp_path):
     async def run() -> None:
         tested = origin(tmp_path)
-        client = await tested.open()
-        assert tested.child is not None
-        pids = [process.pid for process in psutil.Process(tested.child.pid).children(recursive=True)]
-        assert tested.alive() and pids
-        await client.aclose()
-        await tested.close()
+        async with opened(tested):
+            assert tested.child is not None
+            pids = [process.pid for process in psutil.Process(tested.child.pid).children(recursive=True)]
+            assert tested.alive() and pids
         assert not tested.alive() and not any(map(lives, pids))
 
     asyncio.run(run())
@@ -73,10 +83,8 @@ def test_a_port_that_was_taken_meanwhile_is_tried_anew(tmp_path, monkeypatch):
 
     async def run() -> None:
         tested = origin(tmp_path, TAKEN)
-        client = await tested.open()
-        assert (tmp_path / "tried").exists() and tested.alive()
-        await client.aclose()
-        await tested.close()
+        async with opened(tested):
+            assert (tmp_path / "tried").exists() and tested.alive()
 
     asyncio.run(run())
 
@@ -93,10 +101,8 @@ def test_a_port_on_which_another_process_refuses_is_given_up_for_another(tmp_pat
 
     async def run() -> None:
         tested = origin(tmp_path, "import time; time.sleep(1)")
-        client = await tested.open()
-        assert not ports and tested.alive()
-        await client.aclose()
-        await tested.close()
+        async with opened(tested):
+            assert not ports and tested.alive()
 
     try:
         asyncio.run(run())

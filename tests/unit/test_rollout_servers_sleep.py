@@ -226,32 +226,24 @@ def test_a_server_that_dies_asleep_is_replaced_after_the_hand_over(scene: Make) 
     assert len(origin.fakes) == 2 and made.versions() == {2}
 
 
-def test_a_death_asleep_that_is_not_noticed_before_is_noticed_by_the_hand_over(scene: Make) -> None:
-    made = scene()
-    made.engine.rest()
-    made.fake.stop()
-    made.hand_over()
-    assert made.versions() == {2}
-    assert history(made.logs, "rollout-0") == ["serves", "drained", "serves"]
-
-
-def of(tag: str, otherwise: Fault) -> Fault:
+def waking(tag: str, otherwise: Fault) -> Callable[[FakeVllm], None]:
     """A fault of the call that wakes one part of the memory."""
-    return lambda body, answer: otherwise(body, answer) if body["tags"] == tag else answer
+    return lambda fake: fake.fail(WAKE, lambda body, answer: otherwise(body, answer) if body["tags"] == tag else answer)
 
 
 @pytest.mark.parametrize(
-    "fault",
+    "breaks",
     [
-        pytest.param(of("weights", raising(Status(500, "out of memory"))), id="no memory for the weights"),
-        pytest.param(of("kv_cache", raising(Status(500, "out of memory"))), id="no memory for the cache"),
-        pytest.param(of("kv_cache", lambda *_: {"status": "sleeping"}), id="a part that goes on sleeping"),
+        pytest.param(FakeVllm.stop, id="dead, and that was not noticed before"),
+        pytest.param(waking("weights", raising(Status(500, "out of memory"))), id="no memory for the weights"),
+        pytest.param(waking("kv_cache", raising(Status(500, "out of memory"))), id="no memory for the cache"),
+        pytest.param(waking("kv_cache", lambda *_: {"status": "sleeping"}), id="a part that goes on sleeping"),
     ],
 )
-def test_a_server_that_does_not_wake_up_is_replaced(scene: Make, fault: Fault) -> None:
+def test_a_server_that_does_not_wake_up_is_replaced(scene: Make, breaks: Callable[[FakeVllm], None]) -> None:
     made = scene()
     made.engine.rest()
-    made.fake.fail(WAKE, fault)
+    breaks(made.fake)
     made.hand_over()
     assert made.versions() == {2}
     assert history(made.logs, "rollout-0") == ["serves", "drained", "serves"]

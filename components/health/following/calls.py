@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -64,28 +63,8 @@ def command(text: str) -> Call:
     return call
 
 
-@dataclass
-class Stop:
-    """Sends SIGTERM to a process, once, if it is still the one that it was at first: numbers are used again."""
-
-    process: psutil.Process
-    sent: bool = False
-
-    def __call__(self, verdict: dict[str, Any]) -> str:
-        if self.sent:
-            return f"process {self.process.pid} was sent SIGTERM before"
-        self.sent = True
-        if not self.process.is_running():
-            return f"process {self.process.pid} is gone"
-        try:
-            os.kill(self.process.pid, signal.SIGTERM)
-        except OSError as error:
-            return f"process {self.process.pid} cannot be stopped: {error}"
-        return f"process {self.process.pid} was sent SIGTERM"
-
-
 def stop(pid: int) -> Call:
-    """Stop a process.
+    """Send SIGTERM to a process, once, if it is still the one that it was at first: numbers are used again.
 
     Raises:
         InputError: there is no such process, or it is this one or the first one of the machine.
@@ -96,4 +75,19 @@ def stop(pid: int) -> Call:
         raise InputError(f"no process {pid}: {error}", where="--stop", how="give the number of the trainer") from error
     if pid in (1, os.getpid()):
         raise InputError(f"process {pid} is not the trainer", where="--stop", how="give the number of the trainer")
-    return Stop(process)
+    sent = False
+
+    def call(verdict: dict[str, Any]) -> str:
+        nonlocal sent
+        if sent:
+            return f"process {pid} was sent SIGTERM before"
+        sent = True
+        if not process.is_running():
+            return f"process {pid} is gone"
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except OSError as error:
+            return f"process {pid} cannot be stopped: {error}"
+        return f"process {pid} was sent SIGTERM"
+
+    return call

@@ -9,13 +9,13 @@ from io import BufferedReader
 from pathlib import Path
 
 from components.errors import InputError
+from components.health.readers.lines import COLOURS
 from components.opening import open_regular
 
 LONGEST = 4 * 2**20
 """Bytes of a line without an end, from which on it is dropped: it is no row of metrics."""
 CHUNK = 2**20
 _ENDS = re.compile(rb"[\r\n]+")
-_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class Lines:
@@ -28,7 +28,7 @@ class Lines:
         """The lines that these bytes end."""
         *whole, rest = _ENDS.split(self._rest + data)
         self._rest = rest if len(rest) < LONGEST else b""
-        return (_COLOURS.sub("", line.decode("utf-8", "replace")) for line in whole if line.strip())
+        return (COLOURS.sub("", line.decode("utf-8", "replace")) for line in whole if line.strip())
 
     def forget(self) -> None:
         """Drop a line that has no end yet."""

@@ -20,15 +20,10 @@ def doubts(records: Iterable[StepRecord]) -> Iterator[str]:
         for name, value in record.signals.items():
             if not math.isfinite(value):
                 broken.setdefault(name, []).append(record.step)
-            elif not _possible(name, value):
+            elif (known := find_signal(name)) and not known.low - ROUNDING <= value <= known.high + ROUNDING:
                 excluded.setdefault(name, []).append((record.step, value))
     for name, steps in broken.items():
         yield f"{name} is NaN or infinite, first in step {steps[0]}, in {len(steps)} in all"
     for name, values in excluded.items():
         step, value = values[0]
         yield f"{name} cannot be {value:.4g}, as in step {step} and {len(values)} in all; check the unit in the mapping"
-
-
-def _possible(name: str, value: float) -> bool:
-    signal = find_signal(name)
-    return signal is None or signal.low - ROUNDING <= value <= signal.high + ROUNDING

@@ -11,7 +11,7 @@ from components.errors import InputError
 from components.files import os_errors
 from components.opening import open_regular
 
-_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 HEAD = 64 * 1024
 """Characters that are looked at to distinguish text from other data, and a document from lines."""
 
@@ -40,7 +40,7 @@ def lines(path: Path) -> Iterator[tuple[str, bool]]:
     with os_errors("read", path), _text(path) as file:
         for line in file:
             if line.strip():
-                yield _COLOURS.sub("", line).rstrip("\n"), line.endswith("\n")
+                yield COLOURS.sub("", line).rstrip("\n"), line.endswith("\n")
 
 
 def _text(path: Path) -> io.TextIOWrapper:

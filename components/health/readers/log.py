@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,17 +20,18 @@ from components.types import StepRecord
 Read = Callable[[str], Row | None]
 
 
-def _json_or_printed(line: str) -> Row | None:
-    return jsonl.row(line) or dicts.row(line)
+def _or_json(console: Read) -> Read:
+    """JSON lines, and what a console prints."""
+    return lambda line: jsonl.row(line) or console(line)
 
 
 READERS: dict[str, Callable[[], Read]] = {
-    "trl": lambda: _json_or_printed,
-    "verl": lambda: verl.row,
-    "prime-rl": lambda: prime_rl.row,
-    "openrlhf": lambda: _json_or_printed,
-    "nemo-rl": nemo_rl.reader,
-    "slime": lambda: _json_or_printed,
+    "trl": lambda: _or_json(dicts.row),
+    "verl": lambda: _or_json(verl.row),
+    "prime-rl": lambda: _or_json(prime_rl.row),
+    "openrlhf": lambda: _or_json(dicts.row),
+    "nemo-rl": lambda: _or_json(nemo_rl.reader()),
+    "slime": lambda: _or_json(dicts.row),
     "jsonl": lambda: jsonl.row,
 }
 """What makes a row of a line, by the name of the format; a new one for each log."""
@@ -125,7 +126,8 @@ def detect(path: Path, head: str) -> str:
     """
     if trl.is_document(head):
         return "trl"
-    found = list(islice(recognised(line for line, _ in lines(path)), SAMPLE))
+    recognise = recogniser()
+    found = list(islice(filter(None, (recognise(line) for line, _ in lines(path))), SAMPLE))
     if not found:
         how = f"{_NAME_IT}; known are trainer_state.json, what the trainers print, and JSON lines with a step"
         raise InputError("no line of it is a step in a known format", where=path, how=how)
@@ -143,20 +145,14 @@ def likeliest(found: Sequence[tuple[str, Row]]) -> tuple[str, int]:
     return best, counts[best]
 
 
-def recognised(lines: Iterable[str]) -> Iterator[tuple[str, Row]]:
-    """The lines that are a step, each with the format that its form shows."""
-    recognise = recogniser()
-    return (found for line in lines if (found := recognise(line)) is not None)
-
-
 def recogniser() -> Callable[[str], tuple[str, Row] | None]:
     """What finds the form of one line after the other; JSON is ``jsonl``, a printed dictionary `PRINTED`."""
     forms: tuple[tuple[str, Read], ...] = (
         ("jsonl", jsonl.row),
-        ("verl", verl.console_row),
-        ("prime-rl", prime_rl.console_row),
+        ("verl", verl.row),
+        ("prime-rl", prime_rl.row),
         (PRINTED, dicts.row),
-        ("nemo-rl", nemo_rl.console()),
+        ("nemo-rl", nemo_rl.reader()),
     )
     return lambda line: next(((name, row) for name, reader in forms if (row := reader(line))), None)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,11 +59,13 @@ class Metric(Section):
 
 
 class _Match(NamedTuple):
-    """``place`` of our signal in the mapping, ``choice`` among their names for it, and the ``signal`` itself."""
+    """``place`` of our signal in the mapping, ``choice`` among their names for it, the ``signal`` itself, and the
+    ``metric`` that it comes from."""
 
     place: int
     choice: int
     signal: str
+    metric: Metric
 
 
 class Names(Section):
@@ -73,41 +75,18 @@ class Names(Section):
     signals: dict[str, Metric] = Field(min_length=1, description="Our signal: their metric.")
 
     @cached_property
-    def _metrics(self) -> list[Metric]:
-        return list(self.signals.values())
-
-    @cached_property
-    def _plain(self) -> dict[str, list[_Match]]:
-        """What each name without a star matches."""
-        found: dict[str, list[_Match]] = {}
-        for match, name in self._places():
-            if "*" not in name:
-                found.setdefault(name, []).append(match)
-        return found
-
-    @cached_property
-    def _starred(self) -> list[tuple[_Match, Pattern]]:
-        """Raises ValueError for a name that is too long for a pattern."""
-        return [(match, _pattern(name)) for match, name in self._places() if "*" in name]
-
-    def _places(self) -> Iterator[tuple[_Match, str]]:
-        for place, (ours, theirs) in enumerate(self.signals.items()):
-            for choice, name in enumerate(theirs.name):
-                yield _Match(place, choice, ours), name
-
-    @cached_property
     def _known(self) -> dict[str, list[_Match]]:
         return {}
 
     def _matches(self, name: str) -> list[_Match]:
         """What a metric of theirs matches. Looked up once a name: a log has few names, and very many of each."""
         if name not in self._known:
-            starred = [
-                match._replace(signal=_signal(match.signal, parts))
-                for match, pattern in self._starred
-                if (parts := pattern.search(name)) is not None
+            self._known[name] = [
+                _Match(place, choice, signal, metric)
+                for place, (ours, metric) in enumerate(self.signals.items())
+                for choice, theirs in enumerate(metric.name)
+                if (signal := _signal(ours, theirs, name)) is not None
             ]
-            self._known[name] = self._plain.get(name, []) + starred
         return self._known[name]
 
     def reads(self, name: str) -> bool:
@@ -139,16 +118,19 @@ class Names(Section):
         belongs to; what no metric has a number for is left out."""
         found: dict[tuple[int, int], dict[str, list[float]]] = {}
         for name, value in values.items():
-            for place, choice, signal in self._matches(name):
+            for place, choice, signal, metric in self._matches(name):
                 number = _no_number(signal) if value is None else as_number(value)
-                if number is not None and not (self._metrics[place].optional and math.isnan(number)):
-                    converted = self._metrics[place].convert(number)
-                    found.setdefault((place, choice), {}).setdefault(signal, []).append(converted)
+                if number is not None and not (metric.optional and math.isnan(number)):
+                    found.setdefault((place, choice), {}).setdefault(signal, []).append(metric.convert(number))
         return found
 
 
-def _signal(ours: str, parts: Sequence[str | None]) -> str:
-    """The signal that a metric belongs to; ``parts`` are what its stars stand for."""
+def _signal(ours: str, theirs: str, name: str) -> str | None:
+    """The signal that a metric belongs to where ``ours`` comes from ``theirs``; None where that is not its name."""
+    if "*" not in theirs:
+        return ours if name == theirs else None
+    if (parts := _pattern(theirs).search(name)) is None:
+        return None
     return ours[:-1] + re.sub(r"\W", "_", parts[0] or "") if ours.endswith("*") else ours
 
 
@@ -157,8 +139,9 @@ def _no_number(signal: str) -> float | None:
     return None if described is not None and described.source == "groups" else math.nan
 
 
+@cache
 def _pattern(name: str) -> Pattern:
-    """RE2's: a name with many stars takes Python's own engine minutes."""
+    """RE2's: a name with many stars takes Python's own engine minutes. Raises ValueError for one that is too long."""
     parts = {"**": "(.+)", "*": "([^/]+)"}
     inner = "".join(parts.get(part) or re.escape(part) for part in re.split(r"(\*\*|\*)", name))
     return compile_pattern(rf"\A(?:{inner})\Z")
@@ -206,8 +189,5 @@ def _check(ours: str, theirs: Metric, path: Path | str) -> None:
 
 def own_names() -> Names:
     """Our own names, for logs that use them."""
-    return Names(trainer="our own names", signals={name: Metric(name=(name,)) for name in SIGNALS} | _prefixed())
-
-
-def _prefixed() -> dict[str, Metric]:
-    return {f"{prefix}*": Metric(name=(f"{prefix}*",)) for prefix in PREFIXES}
+    names = [*SIGNALS, *(f"{prefix}*" for prefix in PREFIXES)]
+    return Names(trainer="our own names", signals={name: Metric(name=(name,)) for name in names})

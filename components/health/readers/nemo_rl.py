@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from components.health.readers import jsonl
 from components.health.readers.numbers import NUMBER
 from components.health.readers.steps import Row
 
@@ -13,7 +12,7 @@ _HEADING = re.compile(r"=+ Step (\d{1,15})/\d{1,15} =+")
 _METRIC = re.compile(rf"•\s+(?P<name>[A-Za-z][\w /.-]{{0,60}}?): (?P<value>{NUMBER.pattern})\s*$", re.IGNORECASE)
 
 
-def console() -> Callable[[str], Row | None]:
+def reader() -> Callable[[str], Row | None]:
     """A reader that remembers the latest heading."""
     step: int | None = None
 
@@ -25,9 +24,3 @@ def console() -> Callable[[str], Row | None]:
         return None if metric is None or step is None else Row(step, {metric["name"]: float(metric["value"])})
 
     return row
-
-
-def reader() -> Callable[[str], Row | None]:
-    """A reader of its JSON lines, too."""
-    printed = console()
-    return lambda line: jsonl.row(line) or printed(line)

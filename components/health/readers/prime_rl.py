@@ -1,4 +1,4 @@
-"""prime-rl: `metrics.jsonl` of a run, or the console of its orchestrator or trainer.
+"""prime-rl: the console of its orchestrator or trainer.
 
 ``Step 3 | 7.5s | Reward 0.73 | Truncation 1.2% | ...``, in older versions ``Reward: 0.73``; evaluations say
 ``Evaluated <env> (Step 20) | ...`` and are named ``eval/<env>/...`` here. Per cent become shares. A value that is not
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 
-from components.health.readers import jsonl
 from components.health.readers.numbers import NUMBER
 from components.health.readers.steps import Row
 
@@ -21,11 +20,6 @@ _METRIC = re.compile(
 
 
 def row(line: str) -> Row | None:
-    """The row that a line is, or None."""
-    return jsonl.row(line) or console_row(line)
-
-
-def console_row(line: str) -> Row | None:
     """The row that a line of a console is, or None."""
     evaluated, step = _EVALUATED.search(line), _STEP.search(line)
     found = evaluated or step

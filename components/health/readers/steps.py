@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -120,15 +120,15 @@ class Steps:
 
     def after(self, step: int) -> list[StepRecord]:
         """The steps after one, in order."""
-        return [self._record(one, self._steps[one]) for one in self._order[bisect_right(self._order, step) :]]
+        return [self._record(one) for one in self._order[bisect_right(self._order, step) :]]
 
     def records(self) -> list[StepRecord]:
         """The steps in order. The policy has as many steps behind it as their number says."""
-        return [self._record(step, self._steps[step]) for step in self._order]
+        return [self._record(step) for step in self._order]
 
-    def _record(self, step: int, values: Mapping[str, Any]) -> StepRecord:
+    def _record(self, step: int) -> StepRecord:
         notes = {"rolled_back_to": self._back[step]} if step in self._back else {}
-        return StepRecord(step, {"progress": float(step), **self._names.translate(values)}, notes)
+        return StepRecord(step, {"progress": float(step), **self._names.translate(self._steps[step])}, notes)
 
     def remarks(self) -> Iterable[str]:
         """What a reader of the verdicts should know about these rows."""
@@ -142,11 +142,6 @@ class Steps:
             step, name, value = self._texts[0]
             first = f"the first {name} in step {step}, {value!r:.60}"
             yield f"values left out, which are no numbers: {len(self._texts)}, {first}"
-        every = self._every()
-        if every > 1:
-            yield f"every {every}th step is logged; streaks and windows of the rules count logged steps"
-
-    def _every(self) -> int:
-        """The usual distance between logged steps."""
         distances = Counter(after - before for before, after in pairwise(self._order))
-        return distances.most_common(1)[0][0] if distances else 1
+        if distances and (every := distances.most_common(1)[0][0]) > 1:
+            yield f"every {every}th step is logged; streaks and windows of the rules count logged steps"

@@ -1,10 +1,9 @@
-"""verl: its console (``step:12 - actor/entropy:0.3 - ...``, also behind Ray's prefix), or its JSON lines."""
+"""verl: its console, ``step:12 - actor/entropy:0.3 - ...``, also behind Ray's prefix."""
 
 from __future__ import annotations
 
 import re
 
-from components.health.readers import jsonl
 from components.health.readers.numbers import NUMBER
 from components.health.readers.steps import Row
 
@@ -14,12 +13,8 @@ _WRAPPED = re.compile(r"(?:np\.|numpy\.)?\w+\((.*)\)")
 
 
 def row(line: str) -> Row | None:
-    """The row that a line is, or None. What is no number in it is left out: it may be another process's."""
-    return jsonl.row(line) or console_row(line)
-
-
-def console_row(line: str) -> Row | None:
-    """The row that a line of the console is, or None."""
+    """The row that a line of the console is, or None. What is no number in it is left out: it may be another
+    process's."""
     header = _STEP.search(line)
     if header is None:
         return None

@@ -15,20 +15,9 @@
 
 from components.health.responses.checkpoints import Saved, healthiest
 from components.health.responses.guard import Guard
-from components.health.responses.knobs import KNOBS, check_action, turn
+from components.health.responses.knobs import KNOBS
 from components.health.responses.ladder import Responder
 from components.health.responses.ledger import Ledger, read_ledger
 from components.health.responses.plan import Plan
 
-__all__ = [
-    "KNOBS",
-    "Guard",
-    "Ledger",
-    "Plan",
-    "Responder",
-    "Saved",
-    "check_action",
-    "healthiest",
-    "read_ledger",
-    "turn",
-]
+__all__ = ["KNOBS", "Guard", "Ledger", "Plan", "Responder", "Saved", "healthiest", "read_ledger"]

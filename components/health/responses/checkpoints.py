@@ -48,7 +48,5 @@ def healthiest(saved: Sequence[Saved], clean: int) -> Saved | None:
     if measured:
         best = max(measured, key=lambda one: one.dev or 0.0)
         floor = (best.dev or 0.0) - TOLERANCE * best.dev_se
-        candidates = [one for one in candidates if one.dev is None or one.dev >= floor] or candidates
-        with_dev = [one for one in candidates if one.dev is not None]
-        candidates = with_dev or candidates
+        candidates = [one for one in measured if (one.dev or 0.0) >= floor]
     return max(candidates, key=lambda one: one.step, default=None)

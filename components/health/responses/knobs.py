@@ -22,7 +22,7 @@ from components.types import Change
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """One setting, its bounds, and what it is for.
+    """One setting, its bounds, what the live line (``short``) and a sentence (``words``) call it, and what it is for.
 
     With ``relative`` the bounds are multiples of what the run started with. Where the settings have no such section (a
     KL term that is off) it comes with its defaults; ``section`` is that section where it is one of several kinds.
@@ -30,6 +30,8 @@ class Knob:
 
     low: float
     high: float
+    short: str
+    words: str
     meaning: str
     relative: bool = False
     whole: bool = False
@@ -37,24 +39,30 @@ class Knob:
 
 
 KNOBS: dict[str, Knob] = {
-    "learner.lr": Knob(0.05, 1.0, "learning rate: smaller steps do less damage", relative=True),
+    "learner.lr": Knob(0.05, 1.0, "lr", "learning rate", "smaller steps do less damage", relative=True),
     "objective.ratio.high": Knob(
-        0.5, 2.0, "clip-higher: room for unlikely tokens, so for entropy (2503.14476)", relative=True
+        0.5, 2.0, "clip-high", "upper clip bound", "room for unlikely tokens (2503.14476)", relative=True
     ),
     "objective.kl.beta": Knob(
-        0.0, 0.1, "weight of the KL to the SFT checkpoint: holds the policy near it", section=KlLoss()
+        0.0, 0.1, "kl", "weight of the KL term", "holds the policy near the SFT checkpoint", section=KlLoss()
     ),
-    "objective.entropy.coef": Knob(0.0, 0.02, "entropy bonus: rewards being undecided (2505.22312)"),
+    "objective.entropy.coef": Knob(
+        0.0, 0.02, "entropy bonus", "weight of the entropy bonus", "rewards being undecided (2505.22312)"
+    ),
     "objective.correction.cap": Knob(
-        1.0, 10.0, "largest weight of the sampler's correction: less variance, more bias", section=TokenTis()
+        1.0, 10.0, "correction cap", "cap on the sampler's correction", "less variance, more bias", section=TokenTis()
     ),
     "rollout.dynamic_sampling.max_attempts": Knob(
-        1, 8, "group filter: more draws to replace groups without a gradient (2503.14476)", whole=True
+        1, 8, "attempts", "number of draws of the group filter", "to replace groups without a gradient", whole=True
     ),
-    "rollout.max_repeats": Knob(1, 1024, "data mix: groups of one question that a step trains on", whole=True),
-    "reward.shaping": Knob(0.0, 1.0, "weight of every part of the reward but accuracy"),
-    "audit.agreement": Knob(0, 1, "right is what both verifiers accept", whole=True),
-    SECOND_JUDGES: Knob(0, 1, "the second verifier judges instead of the first", whole=True),
+    "rollout.max_repeats": Knob(
+        1, 1024, "repeats", "number of groups of one question", "that a step trains on", whole=True
+    ),
+    "reward.shaping": Knob(0.0, 1.0, "shaping", "weight of the shaped reward", "of every part of it but accuracy"),
+    "audit.agreement": Knob(0, 1, "agreement", "agreement of both verifiers", "right is what both accept", whole=True),
+    SECOND_JUDGES: Knob(
+        0, 1, "second judges", "second verifier as the judge", "it judges instead of the first", whole=True
+    ),
 }
 
 

@@ -17,7 +17,7 @@ from components.health.responses.attribution import MEASURES, FaultAttribution
 from components.health.responses.checkpoints import Saved, healthiest
 from components.health.responses.knobs import KNOBS
 from components.health.responses.pending import PendingResponses
-from components.health.responses.plan import Plan, response_to
+from components.health.responses.plan import Plan
 from components.health.responses.repairs import Repairs, Situation
 from components.health.responses.turning import Turning
 from components.health.responses.under_watch import UNDER_WATCH, UnderWatch
@@ -25,7 +25,6 @@ from components.health.responses.undoing import Undoing, taken_back
 from components.types import Change, Level, Outcome, Response, Verdict
 
 NOTHING_KNOWN = Situation()
-NOT_MADE: Diagnosis | None = None
 
 
 @dataclass
@@ -51,7 +50,8 @@ class Responder:
 
     def __post_init__(self) -> None:
         self._turning = Turning(self.started)
-        self._situation, self._diagnosis = NOTHING_KNOWN, NOT_MADE
+        self._situation = NOTHING_KNOWN
+        self._diagnosis: Diagnosis | None = None
         self._limits = self.started.health.responses
         self.attribution = FaultAttribution(self.started.health.rules)
         self.pending = PendingResponses(self._limits.judge_after)
@@ -141,12 +141,10 @@ class Responder:
 
     def _intervene(self, verdict: Verdict, batch: Sequence[str], prompts: int) -> Plan | None:
         """None where the budget is used up, or nothing is left to change."""
-        rule = self.started.health.rules[verdict.rule]
-        if any(action.knob == QUARANTINE for action in rule.action):
-            plan = self._quarantine(verdict, batch, prompts)
-            if plan is not None:
-                return plan
-        if any(action.knob == REPAIR for action in rule.action) and (change := self._repair(self._part(verdict))):
+        knobs = {action.knob for action in self.started.health.rules[verdict.rule].action}
+        if QUARANTINE in knobs and (plan := self._quarantine(verdict, batch, prompts)) is not None:
+            return plan
+        if REPAIR in knobs and (change := self._repair(self._part(verdict))):
             return Plan((self._entry(verdict, "intervene", changes=(change,)),))
         tries = self._tried.get(verdict.rule, 0)
         if tries >= self._limits.per_rule or self._interventions >= self._limits.interventions:
@@ -242,7 +240,8 @@ class Responder:
     def _entry(self, verdict: Verdict, level: Level, **what: Any) -> Response:
         self._number += 1
         found = () if self._diagnosis is None or level == "warn" else self._diagnosis.evidence
-        return response_to(verdict, self._number, level, part=self._part(verdict) or "", found=found, **what)
+        said = (verdict.step, verdict.rule, verdict.level, level, verdict.reason, verdict.evidence)
+        return Response(self._number, *said, part=self._part(verdict) or "", found=found, **what)
 
     def _undone(self, step: int, back: Saved | None) -> int:
         """Steps that a roll-back after ``step`` undoes, without those that did not count or were undone before."""

@@ -80,10 +80,10 @@ class PendingResponses:
         now = monitor.latest(one.rule)
         signals = {name: [then, now.get(name)] for name, then in one.signals.items()}
         lost = below(self.held_out, held_out)
-        well: bool | None = not one.again and monitor.metrics()[one.rule] == 0 and not lost
+        holds = one.again or monitor.metrics()[one.rule] > 0
+        well: bool | None = not holds and not lost
         if blind or (well and (step < one.due or not held_out)):
             well = None  # too early to say that it will last, or not measured
-        holds = one.again or monitor.metrics()[one.rule] > 0
         rose = one.right is not None and ALL in held_out and held_out[ALL].share > one.right
         useless = None if blind or not held_out or step < one.due else holds and not rose
         return Outcome(one.number, step, well, signals, one.cost, lost, useless)

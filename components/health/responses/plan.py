@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from components.health.responses.checkpoints import Saved
 from components.health.responses.under_watch import UNDER_WATCH
-from components.types import Level, Response, Verdict
+from components.types import Response
 
 
 @dataclass(frozen=True)
@@ -22,8 +21,3 @@ class Plan:
     def acts(self) -> bool:
         """Whether anything is done but noting and going on under watch."""
         return any(one.level != "warn" and one.changes != (UNDER_WATCH,) for one in self.responses)
-
-
-def response_to(verdict: Verdict, number: int, level: Level, **what: Any) -> Response:
-    """The ledger's entry for what is done about a verdict; ``what`` are further fields of `Response`."""
-    return Response(number, verdict.step, verdict.rule, verdict.level, level, verdict.reason, verdict.evidence, **what)

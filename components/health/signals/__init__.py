@@ -21,16 +21,7 @@ from components.health.signals.questions import Jumps, question_signals
 from components.health.signals.texts import text_signals
 from components.types import Group
 
-__all__ = [
-    "PREFIXES",
-    "SIGNALS",
-    "Jumps",
-    "Signal",
-    "dev_signals",
-    "find_signal",
-    "like_gap",
-    "step_signals",
-]
+__all__ = ["PREFIXES", "SIGNALS", "Jumps", "Signal", "dev_signals", "find_signal", "like_gap", "step_signals"]
 
 
 def step_signals(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from statistics import fmean, pstdev
 
-from components.health.signals.means import means
 from components.types import Group, mean_by_name
+
+
+def means(columns: Mapping[str, Iterable[float]]) -> dict[str, float]:
+    """The mean of each column that has a value: a mean of nothing does not exist."""
+    filled = {name: list(values) for name, values in columns.items()}
+    return {name: fmean(values) for name, values in filled.items() if values}
 
 
 def outcome_signals(groups: Sequence[Group]) -> dict[str, float]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
 
-from components.health.signals.means import means
+from components.health.signals.outcomes import means
 from components.types import Group
 
 
@@ -17,7 +16,6 @@ def text_signals(groups: Sequence[Group]) -> dict[str, float]:
     if not pairs:
         return {}
     lengths = sorted(len(completion.token_ids) for completion, _ in pairs)
-    written = [[completion.text for completion in group.completions] for group in groups]
     found = means(
         {
             "length_mean": lengths,
@@ -32,7 +30,7 @@ def text_signals(groups: Sequence[Group]) -> dict[str, float]:
     )
     if "length_right" in found and "length_wrong" in found:
         found["length_gap"] = found["length_right"] - found["length_wrong"]
-    counts = Counter(chain.from_iterable(written))
+    counts = Counter(completion.text for completion, _ in pairs)
     found["top_completion_share"] = counts.most_common(1)[0][1] / len(pairs)
     return {**found, "length_p95": float(lengths[math.ceil(0.95 * len(lengths)) - 1])}
 

@@ -9,7 +9,6 @@ from components.health.summaries.advice import advice
 from components.health.summaries.headline import State
 from components.health.summaries.phrases import before_and_after, changes, done, helped
 from components.health.summaries.run_summary import NAMED, RunSummary, named, rules_of
-from components.types import Response
 from components.words import number, percent, plural
 
 MOVED = (
@@ -55,7 +54,9 @@ def actions_taken(summary: RunSummary) -> Iterator[str]:
     for response in summary.acts:
         requested = "" if response.asked == response.level else f"; the rule had requested {response.asked}"
         exact = f" ({'; '.join(changes(response))})" if changes(response) else ""
-        yield f"Step {response.step}, {response.rule}: {done(response)}{exact}{requested}.{_found(response)}"
+        found = f" A diagnosis named the {response.part} as the cause: {'; '.join(response.found)}."
+        said = f"Step {response.step}, {response.rule}: {done(response)}{exact}{requested}."
+        yield said + (found if response.found else "")
     for response in summary.taken_back:
         yield f"Step {response.step}: {response.reason}; it was taken back ({'; '.join(changes(response))})."
     ignored = [one for one in summary.ledger.responses if one.level == "warn" and one.asked != "warn"]
@@ -68,13 +69,6 @@ def actions_taken(summary: RunSummary) -> Iterator[str]:
         yield "Not known: it was trained elsewhere, and its log was judged afterwards."
     elif not summary.acts:
         yield "Nothing was changed while the run went on."
-
-
-def _found(response: Response) -> str:
-    """What a diagnosis found before the response, as a sentence."""
-    if not response.found:
-        return ""
-    return f" A diagnosis named the {response.part} as the cause: {'; '.join(response.found)}."
 
 
 def _unresolved(summary: RunSummary) -> list[str]:

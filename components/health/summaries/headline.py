@@ -9,17 +9,9 @@ from components.health.summaries.run_summary import RunSummary, named, rules_of
 from components.words import plural
 
 State = Literal[
-    "healthy",
-    "warned",
-    "recovered",
-    "acted",
-    "not recovered",
-    "worse",
-    "stopped",
-    "adopted",
-    "not watched",
+    "healthy", "warned", "recovered", "acted", "not recovered", "worse", "stopped", "adopted", "not watched",
     "not trained",
-]
+]  # fmt: skip
 
 
 def state_of(summary: RunSummary) -> State:
@@ -58,7 +50,8 @@ def headline(summary: RunSummary, state: State) -> str:
             return f"Warned: {steps}; {named(rules)} fired, nothing was changed."
         case "worse":
             return f"Worse: {steps}; {'; '.join(summary.lost_accuracy)}."
-    return f"{state.capitalize()}: {_acts(summary)}{_price(summary)}."
+    price = f"; cost {plural(summary.lost, 'step')}" if summary.lost else ""
+    return f"{state.capitalize()}: {_acts(summary)}{price}."
 
 
 def _adopted(summary: RunSummary) -> str:
@@ -75,8 +68,9 @@ def _stopped(summary: RunSummary) -> str:
     step = response.step if response else stop.step if stop else summary.steps - 1
     before = [one for one in summary.acts if one is not response]
     tries = f", after {plural(len(before), 'response')} that did not save the run" if before else ""
-    why = _sentence(summary.why(rule, str(summary.train["reason"])))
-    return f"Stopped at step {step}: {readable(rule)}{tries}.{why}"
+    why = summary.why(rule, str(summary.train["reason"]))
+    sentence = f" {why[:1].upper()}{why[1:]}." if why else ""
+    return f"Stopped at step {step}: {readable(rule)}{tries}.{sentence}"
 
 
 def _acts(summary: RunSummary) -> str:
@@ -94,12 +88,3 @@ def _acts(summary: RunSummary) -> str:
     open_ = len(summary.acts) - len(judged)
     waiting = f", {open_} not judged before the run ended" if open_ else ""
     return f"the run was acted on {len(summary.acts)} times ({where}); {recovered} of {len(judged)} recovered{waiting}"
-
-
-def _sentence(text: str) -> str:
-    """A text after a sentence, as one of its own; nothing where there is none."""
-    return f" {text[:1].upper()}{text[1:]}." if text else ""
-
-
-def _price(summary: RunSummary) -> str:
-    return f"; cost {plural(summary.lost, 'step')}" if summary.lost else ""

@@ -58,15 +58,5 @@ def ledger_rows(ledger: Ledger) -> list[Row]:
 
 def cells(row: Row) -> list[str]:
     """One response, in the order of `HEADS`; plain text."""
-    cost = "" if row.cost is None else str(row.cost)
-    outcome = "; ".join([row.outcome, *row.signals])
-    return [
-        str(row.number),
-        str(row.step),
-        row.rule,
-        row.level,
-        "; ".join(row.saw),
-        "; ".join(row.changed),
-        outcome,
-        cost,
-    ]
+    lists = map("; ".join, (row.saw, row.changed, [row.outcome, *row.signals]))
+    return [str(row.number), str(row.step), row.rule, row.level, *lists, "" if row.cost is None else str(row.cost)]

@@ -37,10 +37,12 @@ def health_line(record: StepRecord, verdicts: Sequence[Verdict], ledger: Ledger)
 
 def state(step: int, verdicts: Sequence[Verdict], ledger: Ledger) -> str:
     """A word and what it is about. A response is the state until its outcome is known, a warning for `SHOWN` steps."""
-    response = next((one for one in reversed(ledger.responses) if one.level != "warn"), None)
+    entered = {(one.rule, one.step) for one in ledger.responses}  # if only as a note
+    acts = [one for one in ledger.responses if one.level != "warn"]
+    response = acts[-1] if acts else None
     if response is not None and response.level == "stop":
         return f"stopped: {response.rule}"
-    if stop := next((one for one in verdicts if one.level == "stop" and not _entered(one, ledger)), None):
+    if stop := next((one for one in verdicts if one.level == "stop" and (one.rule, one.step) not in entered), None):
         return f"stopped: {stop.rule}"
     if response is not None:
         outcome = ledger.outcome(response)
@@ -50,8 +52,9 @@ def state(step: int, verdicts: Sequence[Verdict], ledger: Ledger) -> str:
             return _acting(response)
         if step - outcome.step < SHOWN and outcome.recovered is not None:
             return f"{'recovered' if outcome.recovered else 'not recovered'}: {response.rule}"
-    warned = [verdict for verdict in verdicts if step - verdict.step < SHOWN and not _answered(verdict, ledger)]
-    return f"warned: {warned[-1].rule}" if warned else "healthy"
+    answered = {(one.rule, one.step) for one in acts}
+    warned = [one.rule for one in verdicts if step - one.step < SHOWN and (one.rule, one.step) not in answered]
+    return f"warned: {warned[-1]}" if warned else "healthy"
 
 
 def _acting(response: Response) -> str:
@@ -63,14 +66,3 @@ def _acting(response: Response) -> str:
     if response.quarantined:
         parts.append(f"{len(response.quarantined)} prompts out")
     return ", ".join([f"acted: {response.rule}", *parts])
-
-
-def _entered(verdict: Verdict, ledger: Ledger) -> bool:
-    """The ledger has an entry for it, if only a note."""
-    return any((one.rule, one.step) == (verdict.rule, verdict.step) for one in ledger.responses)
-
-
-def _answered(verdict: Verdict, ledger: Ledger) -> bool:
-    """Something was done about it."""
-    acts = (one for one in ledger.responses if one.level != "warn")
-    return any((one.rule, one.step) == (verdict.rule, verdict.step) for one in acts)

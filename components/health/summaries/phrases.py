@@ -6,24 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.health.falls import ALL
+from components.health.responses.knobs import KNOBS
 from components.health.responses.repairs import EXCLUDE, REDRAW, RELOAD, RESET, WITHHOLD
 from components.health.responses.under_watch import UNDER_WATCH
 from components.types import Change, Outcome, Response
-from components.words import ABSENT, number, plural
+from components.words import number, plural
 
-KNOB_WORDS: dict[str, tuple[str, str]] = {
-    "learner.lr": ("lr", "learning rate"),
-    "objective.ratio.high": ("clip-high", "upper clip bound"),
-    "objective.kl.beta": ("kl", "weight of the KL term"),
-    "objective.entropy.coef": ("entropy bonus", "weight of the entropy bonus"),
-    "objective.correction.cap": ("correction cap", "cap on the sampler's correction"),
-    "rollout.dynamic_sampling.max_attempts": ("attempts", "number of draws of the group filter"),
-    "rollout.max_repeats": ("repeats", "number of groups of one question"),
-    "reward.shaping": ("shaping", "weight of the shaped reward"),
-    "audit.agreement": ("agreement", "agreement of both verifiers"),
-    "audit.second_judges": ("second judges", "second verifier as the judge"),
-}
-"""Knob -> what the live line and what a sentence call it; any other goes by the last part of its name."""
 REPAIRED = {
     REDRAW: "prompts drawn by the second copy of the schedule",
     WITHHOLD: "the prompts of {} not trained on any more",
@@ -42,11 +30,6 @@ def readable(rule: str) -> str:
     return rule.replace("_", " ")
 
 
-def short_knob(knob: str) -> str:
-    """A knob in the live line."""
-    return KNOB_WORDS[knob][0] if knob in KNOB_WORDS else knob.rpartition(".")[2]
-
-
 def factor(change: Change) -> float | None:
     """After divided by before, where both are numbers and before is not 0."""
     numbers = [value for value in (change.before, change.after) if isinstance(value, (int, float))]
@@ -61,7 +44,8 @@ def short_change(change: Change) -> str:
         return "under watch"
     times = factor(change)
     how = f"{value(change.before)} to {value(change.after)}" if times is None else f"x{times:.3g}"
-    return f"{short_knob(change.knob)} {how}"
+    knob = KNOBS.get(change.knob)
+    return f"{change.knob.rpartition('.')[2] if knob is None else knob.short} {how}"
 
 
 def long_change(change: Change) -> str:
@@ -70,16 +54,11 @@ def long_change(change: Change) -> str:
         return "the fault under watch"
     if change.knob in REPAIRED:
         return REPAIRED[change.knob].format(change.before)
-    times = factor(change)
-    if change.knob in KNOB_WORDS and times in FACTORS:
-        return f"{FACTORS[times]} {KNOB_WORDS[change.knob][1]}"
-    name = KNOB_WORDS[change.knob][1] if change.knob in KNOB_WORDS else change.knob
+    times, knob = factor(change), KNOBS.get(change.knob)
+    if knob is not None and times in FACTORS:
+        return f"{FACTORS[times]} {knob.words}"
+    name = change.knob if knob is None else knob.words
     return f"the {name} at {value(change.after)} instead of {value(change.before)}"
-
-
-def exact_change(change: Change) -> str:
-    """``learner.lr 0.0002 → 0.0001``."""
-    return f"{change.knob} {value(change.before)} → {value(change.after)}"
 
 
 def value(given: Any) -> str:
@@ -90,8 +69,8 @@ def value(given: Any) -> str:
 
 
 def changes(response: Response) -> list[str]:
-    """What a response changed, exactly; prompts in quarantine included."""
-    out = [exact_change(change) for change in response.changes]
+    """What a response changed, exactly, as ``learner.lr 0.0002 → 0.0001``; prompts in quarantine included."""
+    out = [f"{change.knob} {value(change.before)} → {value(change.after)}" for change in response.changes]
     if response.quarantined:
         prompts = plural(len(response.quarantined), "prompt")
         out.append(f"{prompts} not trained on any more: {', '.join(response.quarantined)}")
@@ -107,9 +86,9 @@ def done(response: Response) -> str:
         kept = "" if response.back_to is None else f", and the policy of step {response.returns_to} kept"
         return f"the run was stopped{kept}"
     if response.back_to is not None:
-        return f"the run went back to step {response.returns_to}" + (f" with {_and(with_)}" if with_ else "")
+        return f"the run went back to step {response.returns_to}" + (f" with {listed(with_)}" if with_ else "")
     if response.changes:
-        return f"the run went on with {_and(with_)}"
+        return f"the run went on with {listed(with_)}"
     return f"the run went on {with_[0]}" if with_ else response.did or "nothing was changed"
 
 
@@ -123,23 +102,20 @@ def helped(response: Response, outcome: Outcome | None) -> str:
     if outcome.recovered:
         return f"recovered within {within}"
     below = ["held-out accuracy" if one == ALL else f"held-out accuracy of {one}" for one in outcome.below]
-    return f"had not recovered after {within}" + (f": {_and(below)} below the best" if below else "")
+    return f"had not recovered after {within}" + (f": {listed(below)} below the best" if below else "")
 
 
 def before_and_after(signals: Mapping[str, Sequence[float | None]]) -> list[str]:
     """``entropy 0.22 → 0.35`` for every signal of an outcome."""
-    return [f"{name} {' → '.join(_figure(one) for one in pair)}" for name, pair in signals.items()]
+    return [f"{name} {' → '.join(map(number, pair))}" for name, pair in signals.items()]
 
 
 def saw(response: Response) -> list[str]:
     """The last values of every signal that the rule looked at."""
     shown = {name: list(values)[-WINDOW:] for name, values in response.saw.items()}
-    return [f"{name} {', '.join(_figure(one) for one in values)}" for name, values in shown.items()]
+    return [f"{name} {', '.join(map(number, values))}" for name, values in shown.items()]
 
 
-def _figure(one: float | None) -> str:
-    return ABSENT if one is None else number(one)
-
-
-def _and(parts: Sequence[str]) -> str:
+def listed(parts: Sequence[str]) -> str:
+    """``a, b and c``."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -11,6 +11,7 @@ from components.config import Settings
 from components.health.falls import lost
 from components.health.lineage import discarded
 from components.health.responses.ledger import Ledger
+from components.health.summaries.phrases import listed
 from components.types import Response, StepRecord, Verdict
 
 NAMED = 3
@@ -80,7 +81,7 @@ def rules_of(events: Iterable[Verdict | Response]) -> list[str]:
 
 
 def named(names: Sequence[str]) -> str:
-    """``a, b and c``; beyond `NAMED` the rest is counted."""
+    """As `listed`; beyond `NAMED` the rest is counted."""
     if len(names) > NAMED + 1:
         names = [*names[:NAMED], f"{len(names) - NAMED} more"]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return listed(names)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from components.errors import InputError
 from components.policy import Policy
-from components.rollout.base import Sampling
+from components.rollout.base import Sampling, ended
 from components.rollout.servers.client import Request, Written
 from components.rollout.servers.server import Stale
 from components.seeds import derive
-from components.types import Completion, FinishReason
+from components.types import Completion
 
 SEEDS = 2**31 - 2**16
 """Seeds that both dialects take, room for one per completion of a prompt included."""
@@ -41,25 +41,17 @@ class Labels:
 def requested(policy: Policy, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[Request]:
     """A request for each prompt, with a seed of its own."""
     seeds = [derive(sampling.seed, "prompt", number) % SEEDS for number in range(len(prompts))]
-    stop, most = ends(policy, sampling), sampling.max_new_tokens
+    stop, most = tuple(sorted({policy.eos_id, *sampling.stop})), sampling.max_new_tokens
     return [
         Request(tuple(prompt), sampling.n, most, sampling.temperature, seed, stop)
         for prompt, seed in zip(prompts, seeds, strict=True)
     ]
 
 
-def ends(policy: Policy, sampling: Sampling) -> tuple[int, ...]:
-    """The tokens that a completion ends with."""
-    return tuple(sorted({policy.eos_id, *sampling.stop}))
-
-
 def completed(policy: Policy, sampling: Sampling, written: Written, versions: tuple[int, ...]) -> Completion:
     """A completion as a server wrote it; ``versions`` are the numbers of the hand-overs behind its tokens."""
     ids = written.token_ids
-    reason: FinishReason = "stop_token" if ids[-1] in ends(policy, sampling) else "length"
-    if ids[-1] == policy.eos_id:
-        reason = "stop"
-    text = policy.decode(ids if reason == "length" else ids[:-1])
+    reason, text = ended(policy, sampling, ids)
     return Completion(ids, written.logprobs, reason, text, versions=versions, server=written.server)
 
 

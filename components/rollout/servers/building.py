@@ -32,12 +32,7 @@ def origins(settings: ServerEngine, model: Path, dtype: str, logs: Path, apart: 
         return [
             Started(f"rollout-{i}", settings, model, dtype, logs, device, adapter) for i, device in enumerate(devices)
         ]
-    kind = CLIENTS[settings.kind]
-
-    def given(name: str, url: str) -> Given:
-        return Given(name, lambda: kind(name, url), settings)
-
-    return [given(f"rollout-{i}", url) for i, url in enumerate(settings.urls)]
+    return [Given(f"rollout-{i}", url, CLIENTS[settings.kind], settings) for i, url in enumerate(settings.urls)]
 
 
 def build_transfer(

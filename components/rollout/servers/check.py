@@ -112,15 +112,13 @@ def refuse_gap(name: str, new: Tensor, old: Tensor | None, allowed: tuple[float,
 def check_facts(name: str, url: str, facts: Facts, policy: Policy, settings: ServerEngine, dtype: str) -> None:
     """Raise where a server is not what the run needs; both values are named."""
     config = policy.model.config.get_text_config()
-    expected: dict[str, tuple[object, object]] = {}
-    if facts.model_type is not None:
-        expected["model type"] = (facts.model_type, config.model_type)
-    for field, value in (facts.shape or {}).items():
-        expected[field] = (value, getattr(config, field, None))
-    if facts.dtype is not None:
-        expected["dtype"] = (facts.dtype, dtype)
-    if facts.logprobs_mode is not None:
-        expected["logprobs mode"] = (facts.logprobs_mode, "processed_logprobs")
+    said: dict[str, tuple[object, object]] = {
+        "model type": (facts.model_type, config.model_type),
+        "dtype": (facts.dtype, dtype),
+        "logprobs mode": (facts.logprobs_mode, "processed_logprobs"),
+    }
+    expected = {field: pair for field, pair in said.items() if pair[0] is not None}
+    expected |= {field: (value, getattr(config, field, None)) for field, value in (facts.shape or {}).items()}
     if isinstance(settings, VllmEngine):
         expected["KV cache"] = (facts.kv_cache_dtype, settings.kv_cache_dtype)
         expected["weight transfer"] = (facts.transfer, f"evenkeel_{settings.transfer}")

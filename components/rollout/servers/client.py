@@ -17,6 +17,17 @@ SHOWN = 300
 """Characters of an answer that an error shows."""
 
 
+UNTOUCHED: dict[str, Any] = {
+    "top_p": 1.0,
+    "min_p": 0.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "repetition_penalty": 1.0,
+}
+"""The policy's whole distribution, with the ``top_k`` of each dialect. All of it is said, because a server takes its
+defaults from the model's generation_config."""
+
+
 class ServerFault(Exception):
     """A request to a server failed: it is gone, too slow, broken, or its answer is malformed. Another may serve it."""
 
@@ -87,9 +98,11 @@ class ServerClient(ABC):
     async def facts(self, timeout: float) -> Facts:
         """The version of the server, and its model."""
 
-    @abstractmethod
     async def tokenize(self, text: str, timeout: float) -> tuple[int, ...] | None:
         """The server's own token ids of a text, without special tokens added; None where it has no way to say."""
+        answer = await self.call("POST", "/tokenize", timeout, {"prompt": text, "add_special_tokens": False})
+        tokens = answer.get("tokens")
+        return tuple(tokens) if isinstance(tokens, list) else None
 
     @abstractmethod
     async def generate(self, request: Request, timeout: float) -> list[Written]:
@@ -168,8 +181,11 @@ def mapping(value: Any, what: str) -> dict[str, Any]:
     return value
 
 
-def scored(text: Text, logprobs: Any, labels: Sequence[str]) -> Written:
+def scored(text: Text, logprobs: Any, labels: Sequence[str], *, worst: float = -math.inf) -> Written:
     """What a server says of the tokens of a text, if it is one finite number for each and one label.
+
+    Args:
+        worst: as of `checked`.
 
     Raises:
         ServerFault: it is not.
@@ -177,15 +193,16 @@ def scored(text: Text, logprobs: Any, labels: Sequence[str]) -> Written:
     _, ids = text
     if not isinstance(logprobs, list) or len(logprobs) != len(ids):
         raise ServerFault(f"no log-probability for each of the {len(ids)} tokens of a text")
-    if bad := [value for value in logprobs if not _is_logprob(value, -math.inf)]:
-        raise ServerFault(f"a log-probability of {bad[0]}; the model's output is not finite")
+    _refuse_infinite(logprobs, worst)
     if len(set(labels)) != 1:
         raise ServerFault(f"one text was scored under weights {sorted(set(labels))}")
     return Written(ids, tuple(map(float, logprobs)), (labels[0],) * len(ids))
 
 
-def _is_logprob(value: Any, worst: float) -> bool:
-    return not isinstance(value, bool) and isinstance(value, (int, float)) and worst < value <= 1e-3
+def _refuse_infinite(logprobs: Sequence[Any], worst: float) -> None:
+    for value in logprobs:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not worst < value <= 1e-3:
+            raise ServerFault(f"a log-probability of {value}; the model's output is not finite")
 
 
 def checked(
@@ -204,8 +221,7 @@ def checked(
     if not isinstance(logprobs, list) or len(logprobs) != len(ids):
         count = len(logprobs) if isinstance(logprobs, list) else "no"
         raise ServerFault(f"{count} log-probabilities for {len(ids)} tokens; the server must return one for each")
-    if bad := [value for value in logprobs if not _is_logprob(value, worst)]:
-        raise ServerFault(f"a log-probability of {bad[0]}; the model's output is not finite")
+    _refuse_infinite(logprobs, worst)
     if len(labels) != len(ids):
         raise ServerFault(f"{len(labels)} weight versions for {len(ids)} tokens")
     ended = ids[-1] in request.stop

@@ -103,11 +103,15 @@ class Fleet:
     async def give_up(self, reason: str) -> None:
         """No server is to be used any more."""
         for server in self.servers:
-            server.serving, server.dead, server.said = False, True, f"{server.said}; {reason}"
-            for task in (*server.calls, server.repairing):
-                if task is not None:
-                    task.cancel()
+            self._end(server, f"{server.said}; {reason}")
         self._notify()
+
+    def _end(self, server: Server, said: str) -> None:
+        """Use a server no more, and end all that is done with it."""
+        server.serving, server.dead, server.said = False, True, said
+        for task in (*server.calls, server.repairing):
+            if task is not None:
+                task.cancel()
 
     async def exclude(self, number: int) -> bool:
         """Use a server no more, as long as another one serves; returns whether it was taken out."""
@@ -117,11 +121,8 @@ class Fleet:
             server = self.servers[number]
             if not any(other.serving for other in self.servers if other is not server):
                 return False
-            server.serving, server.dead, server.said = False, True, "excluded: what it samples is not sound"
+            self._end(server, "excluded: what it samples is not sound")
             self._note(server.name, "excluded", server.said)
-            for task in (*server.calls, server.repairing):
-                if task is not None:
-                    task.cancel()
         self._notify()
         return True
 

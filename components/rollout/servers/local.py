@@ -7,7 +7,6 @@ import os
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -33,9 +32,9 @@ class Origin(ABC):
 
     name: str
 
-    @abstractmethod
     def may_open(self) -> bool:
         """Whether it may be opened (again)."""
+        return True
 
     @abstractmethod
     async def open(self) -> ServerClient:
@@ -52,14 +51,11 @@ class Origin(ABC):
 class Given(Origin):
     """A server that others run. A bad one is waited for."""
 
-    def __init__(self, name: str, client: Callable[[], ServerClient], settings: ServerEngine) -> None:
-        self.name, self._client, self._timeout = name, client, settings.start_timeout
-
-    def may_open(self) -> bool:
-        return True
+    def __init__(self, name: str, url: str, kind: type[ServerClient], settings: ServerEngine) -> None:
+        self.name, self._url, self._kind, self._timeout = name, url, kind, settings.start_timeout
 
     async def open(self) -> ServerClient:
-        client = self._client()
+        client = self._kind(self.name, self._url)
         give_up = time.monotonic() + self._timeout
         while True:
             try:

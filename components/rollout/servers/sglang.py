@@ -13,6 +13,7 @@ from typing import Any
 
 from components.policy.weights import Text
 from components.rollout.servers.client import (
+    UNTOUCHED,
     Facts,
     Request,
     ServerClient,
@@ -23,15 +24,7 @@ from components.rollout.servers.client import (
     scored,
 )
 
-UNTOUCHED: dict[str, Any] = {
-    "top_p": 1.0,
-    "top_k": -1,
-    "min_p": 0.0,
-    "presence_penalty": 0.0,
-    "frequency_penalty": 0.0,
-    "repetition_penalty": 1.0,
-}
-"""The policy's whole distribution, said in full: the server takes its defaults from the model's generation_config."""
+WHOLE = {**UNTOUCHED, "top_k": -1}
 
 
 class SglangClient(ServerClient):
@@ -48,27 +41,21 @@ class SglangClient(ServerClient):
     async def facts(self, timeout: float) -> Facts:
         server = await self.call("GET", "/get_server_info", timeout)
         model = await self.call("GET", "/get_model_info", timeout)
-        kind = model.get("model_type")
         if model.get("is_generation") is False:
             raise ServerFault("it serves a model that does not generate")
-        dtype = server.get("dtype")
+        dtype = _text(server.get("dtype"))
         return Facts(
             version=str(server.get("version")),
-            model_type=kind if isinstance(kind, str) else None,
-            dtype=dtype if isinstance(dtype, str) and dtype != "auto" else None,
+            model_type=_text(model.get("model_type")),
+            dtype=None if dtype == "auto" else dtype,
             kv_cache_dtype=_text(server.get("kv_cache_dtype")),
             max_model_len=_number(server.get("context_length")),
             max_num_seqs=_number(server.get("max_running_requests")),
         )
 
-    async def tokenize(self, text: str, timeout: float) -> tuple[int, ...] | None:
-        answer = await self.call("POST", "/tokenize", timeout, {"prompt": text, "add_special_tokens": False})
-        tokens = answer.get("tokens")
-        return tuple(tokens) if isinstance(tokens, list) else None
-
     async def generate(self, request: Request, timeout: float) -> list[Written]:
         params = {
-            **UNTOUCHED,
+            **WHOLE,
             "max_new_tokens": request.max_new_tokens,
             "temperature": request.temperature,
             "stop_token_ids": list(request.stop),
@@ -91,7 +78,7 @@ class SglangClient(ServerClient):
         context, ids = text
         body = {
             "input_ids": [*context, *ids],
-            "sampling_params": {**UNTOUCHED, "max_new_tokens": 1, "temperature": 1.0, "ignore_eos": True},
+            "sampling_params": {**WHOLE, "max_new_tokens": 1, "temperature": 1.0, "ignore_eos": True},
             "return_logprob": True,
             "logprob_start_len": 0,
         }

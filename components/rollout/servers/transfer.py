@@ -14,14 +14,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from components.files import os_errors
 from components.policy.stored import SUFFIX, Stored, buckets, write_buckets
 from components.rollout.servers.background import gathered, in_a_thread
 from components.rollout.servers.client import Facts, ServerClient, ServerFault
-from components.rollout.servers.plugin.evenkeel_address import own_address
+from components.rollout.servers.plugin.evenkeel_groups import broadcast, dist, own_address, process_group
 from components.rollout.servers.vllm import VllmClient
 
 WEIGHTS = "weights"
@@ -29,7 +28,6 @@ POLL = 0.01
 """Seconds between two looks whether a server has come to its process group."""
 B = TypeVar("B")
 T = TypeVar("T")
-c10d: Any = dist  # process groups apart from the global one have no type information
 
 
 class Transfer(ABC, Generic[B]):
@@ -183,20 +181,15 @@ class BroadcastTransfer(Transfer[dict[str, Tensor]]):
         except OSError as error:
             raise ServerFault(f"no address that {server.hostname} could reach this machine at: {error}") from error
         size, timeout = 1 + facts.world_size, timedelta(seconds=self._timeout)
-        store = c10d.TCPStore(host, 0, size, is_master=True, timeout=timeout, wait_for_workers=False)
-        info = {
-            "host": host,
-            "port": store.port,
-            "world_size": size,
-            "backend": backend,
-            "timeout": self._timeout,
-        }
+        store = dist.TCPStore(host, 0, size, is_master=True, timeout=timeout, wait_for_workers=False)
+        place = {"host": host, "port": store.port, "world_size": size}
+        info = {**place, "backend": backend, "timeout": self._timeout}
 
         async def joined() -> Any:
             # A group cannot be left while it forms, so it is begun when all are there and not before.
             while not store.check([f"here-{rank}" for rank in range(1, size)]):
                 await asyncio.sleep(POLL)
-            return await in_a_thread(lambda: group(store, size, backend, host, timeout))
+            return await in_a_thread(lambda: process_group(store, 0, size, backend, host, timeout))
 
         _, made = await both(client.init_transfer(info, self._timeout), asyncio.wait_for(joined(), self._timeout))
         self._groups = {known: value for known, value in self._groups.items() if known.name != client.name}
@@ -211,27 +204,12 @@ class BroadcastTransfer(Transfer[dict[str, Tensor]]):
             "dtypes": [str(tensor.dtype).removeprefix("torch.") for tensor in tensors.values()],
             "shapes": [list(tensor.shape) for tensor in tensors.values()],
         }
-        sent = in_a_thread(lambda: self._broadcast(made, list(tensors.values())))
-        await both(client.update(info, self._timeout), sent)
 
-    def _broadcast(self, made: Any, tensors: list[Tensor]) -> None:
-        """Send tensors one after the other from rank 0. Waiting with a limit blocks over NCCL too."""
-        for tensor in tensors:
-            options = dist.BroadcastOptions()
-            options.rootRank = 0
-            made.broadcast([tensor], options).wait(timedelta(seconds=self._timeout))
+        def send() -> None:
+            for tensor in tensors.values():
+                broadcast(made, tensor, timedelta(seconds=self._timeout))
 
-
-def group(store: Any, size: int, backend: str, host: str, timeout: timedelta) -> Any:
-    """The process group as its rank 0 sees it, apart from any group that the learner has."""
-    if backend == "nccl":
-        options = c10d.ProcessGroupNCCL.Options()
-        options._timeout = timeout
-        return c10d.ProcessGroupNCCL(store, 0, size, options)
-    options = c10d.ProcessGroupGloo._Options()
-    options._timeout = timeout
-    options._devices = [c10d.ProcessGroupGloo.create_device(hostname=host)]
-    return c10d.ProcessGroupGloo(store, 0, size, options)
+        await both(client.update(info, self._timeout), in_a_thread(send))
 
 
 async def both(started: Any, done: Any) -> tuple[Any, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from components.policy.weights import Text
 from components.rollout.servers.client import (
+    UNTOUCHED,
     Facts,
     Request,
     ServerClient,
@@ -23,15 +24,7 @@ ADAPTER = "evenkeel-adapter"
 """The name that requests have for the adapter, where the servers have it apart from the base."""
 MISSING = -9999.0
 """What vLLM writes for a log-probability that is NaN or that it does not have."""
-UNTOUCHED: dict[str, Any] = {
-    "top_p": 1.0,
-    "top_k": 0,
-    "min_p": 0.0,
-    "presence_penalty": 0.0,
-    "frequency_penalty": 0.0,
-    "repetition_penalty": 1.0,
-}
-"""The policy's whole distribution. All of it is said, because a model's generation_config may say otherwise."""
+WHOLE = {**UNTOUCHED, "top_k": 0}
 
 
 class VllmClient(ServerClient):
@@ -62,14 +55,9 @@ class VllmClient(ServerClient):
         except TypeError as error:
             raise ServerFault(f"its extension is not this project's: {error}") from error
 
-    async def tokenize(self, text: str, timeout: float) -> tuple[int, ...] | None:
-        answer = await self.call("POST", "/tokenize", timeout, {"prompt": text, "add_special_tokens": False})
-        tokens = answer.get("tokens")
-        return tuple(tokens) if isinstance(tokens, list) else None
-
     async def generate(self, request: Request, timeout: float) -> list[Written]:
         params = {
-            **UNTOUCHED,
+            **WHOLE,
             "n": request.n,
             "max_tokens": request.max_new_tokens,
             "temperature": request.temperature,
@@ -88,9 +76,15 @@ class VllmClient(ServerClient):
 
     async def score(self, text: Text, timeout: float) -> Written:
         context, ids = text
-        params = {**UNTOUCHED, "max_tokens": 1, "prompt_logprobs": 0, "logprobs": 0, "detokenize": False}
-        sampling = {**params, "ignore_eos": True}
-        body = {**self._body, "token_ids": [*context, *ids], "sampling_params": sampling}
+        params = {
+            **WHOLE,
+            "max_tokens": 1,
+            "prompt_logprobs": 0,
+            "logprobs": 0,
+            "detokenize": False,
+            "ignore_eos": True,
+        }
+        body = {**self._body, "token_ids": [*context, *ids], "sampling_params": params}
         answer = await self.call("POST", "/inference/v1/generate", timeout, body)
         choices, entries = answer.get("choices"), answer.get("prompt_logprobs")
         if not isinstance(choices, list) or not choices or not isinstance(entries, list):
@@ -99,9 +93,8 @@ class VllmClient(ServerClient):
             raise ServerFault(f"{len(entries)} log-probabilities for a text of {len(context) + len(ids)} tokens")
         known = zip(ids, entries[len(context) :], strict=True)
         values = [mapping(mapping(entry, "text").get(str(token)), "text").get("logprob") for token, entry in known]
-        if MISSING in values:
-            raise ServerFault("a log-probability that is not finite; the model's output is not finite")
-        return scored(text, values, _labels(mapping(choices[0], "generate").get("weight_versions")))
+        labels = _labels(mapping(choices[0], "generate").get("weight_versions"))
+        return scored(text, values, labels, worst=MISSING)
 
     async def sleep(self, timeout: float) -> None:
         # Level 2 drops the weights: the update that ends the sleep replaces all of them. No request is in flight but

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from evenkeel_address import own_address  # next to this file, where the server looks
+from evenkeel_groups import broadcast, own_address, process_group  # next to this file, where the server looks
 from safetensors import safe_open
 from vllm.distributed.weight_transfer.base import (
     WeightTransferEngine,
@@ -186,9 +186,7 @@ class BroadcastEngine(CheckpointEngine):
     def _received(self, announced: Announced) -> Iterator[tuple[str, torch.Tensor]]:
         for name, dtype, shape in zip(announced.names, announced.dtypes, announced.shapes, strict=True):
             tensor = torch.empty(shape, dtype=getattr(torch, dtype), device=self._device)
-            options = dist.BroadcastOptions()
-            options.rootRank = 0
-            self._group.broadcast([tensor], options).wait(self._timeout)
+            broadcast(self._group, tensor, self._timeout)
             yield name, tensor
 
     def shutdown(self) -> None:
@@ -200,14 +198,8 @@ def join(group: Group, rank: int) -> Any:
     timeout = timedelta(seconds=group.timeout)
     store = dist.TCPStore(group.host, group.port, group.world_size, is_master=False, timeout=timeout)
     store.set(f"here-{rank}", "")  # what the run waits for before it begins the group
-    if group.backend == "nccl":
-        options = dist.ProcessGroupNCCL.Options()
-        options._timeout = timeout
-        return dist.ProcessGroupNCCL(store, rank, group.world_size, options)
-    options = dist.ProcessGroupGloo._Options()
-    options._timeout = timeout
-    options._devices = [dist.ProcessGroupGloo.create_device(hostname=own_address(group.host, group.port))]
-    return dist.ProcessGroupGloo(store, rank, group.world_size, options)
+    host = own_address(group.host, group.port)
+    return process_group(store, rank, group.world_size, group.backend, host, timeout)
 
 
 ENGINES = {
