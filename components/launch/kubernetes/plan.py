@@ -166,7 +166,7 @@ def _rollout(
 
 def _for_the_pods(settings: Settings, urls: Sequence[str]) -> Settings:
     """The same run for its pods, with servers at these addresses, which have been started. Ranks are there already, by
-    torchrun. Only settings change that a run does not depend on (`components.config.logistics`).
+    torchrun. Only settings change that a run does not depend on (`components.config.root`).
     """
     changed = settings.model_dump(mode="json")
     changed["launch"] = {"kind": "processes" if settings.learner.has_ranks else "inline"}
