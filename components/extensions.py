@@ -59,11 +59,9 @@ def check_extensions(settings: Settings) -> None:
             f"code from outside did not load within {SECONDS:.0f} seconds", where="kind: python", how="run its module"
         ) from error
     if done.returncode:
-        raise InputError(
-            f"code from outside cannot be used:\n{done.stdout.strip() or done.stderr.strip()}",
-            where="the settings with kind: python",
-            how="correct the code or the settings; docs/extend.md has an example of each",
-        )
+        what = f"code from outside cannot be used:\n{done.stdout.strip() or done.stderr.strip()}"
+        how = "correct the code or the settings; docs/extend.md has an example of each"
+        raise InputError(what, where="the settings with kind: python", how=how)
 
 
 def problems(settings: Settings) -> list[str]:

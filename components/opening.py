@@ -75,11 +75,8 @@ def read_regular(path: Path, *, most: int = MOST_TEXT, how: str = CHECK_PATH) ->
         except OSError as error:
             raise unreadable(path, error) from error
     if len(data) > most:
-        raise InputError(
-            f"larger than {most / MEBIBYTE:,.0f} MiB, the limit of a file that is read as a whole",
-            where=path,
-            how="check that this is the file that you mean, or make it smaller",
-        )
+        what = f"larger than {most / MEBIBYTE:,.0f} MiB, the limit of a file that is read as a whole"
+        raise InputError(what, where=path, how="check that this is the file that you mean, or make it smaller")
     return data
 
 

@@ -63,11 +63,7 @@ def check_checkpoint(path: Path) -> dict[str, str]:
 
 
 def check_proposed(path: Path) -> dict[str, str]:
-    """`check_checkpoint`, and no file may be executable and no folder empty.
-
-    Raises:
-        InputError: see there.
-    """
+    """`check_checkpoint`, and no file may be executable and no folder empty."""
     for folder in path.rglob("*"):
         if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
             raise _refusal("an empty folder in a checkpoint, which no digest covers", folder, "remove it")
@@ -78,11 +74,7 @@ def check_proposed(path: Path) -> dict[str, str]:
 
 
 def check_stored(path: Path) -> dict[str, str]:
-    """`check_proposed`, and no file may have another name outside the folder, under which it could be changed.
-
-    Raises:
-        InputError: see there.
-    """
+    """`check_proposed`, and no file may have another name outside the folder, under which it could be changed."""
     found: dict[tuple[int, int], list[Path]] = {}
     for file in _files(path):
         status = file.stat()

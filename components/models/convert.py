@@ -104,11 +104,7 @@ def _check_disk(header: Header, folder: Path) -> None:
 
 
 def dequantised(gguf: Path, header: Header) -> Policy:
-    """Model in fp32 and tokenizer of a file.
-
-    Raises:
-        InputError: see `convert_into`.
-    """
+    """Model in fp32 and tokenizer of a file; raises InputError as `convert_into`."""
     # A log file would hold every state of transformers' bar.
     bars: AbstractContextManager[Any] = nullcontext() if sys.stderr.isatty() else redirect_stderr(StringIO())
     try:

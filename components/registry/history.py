@@ -132,13 +132,13 @@ class History:
             InputError: one of two clocks is wrong, this one or that of the record; what to do about either.
         """
         if self.newest is not None and now < parse(self.newest.at) - SKEW:
-            raise InputError(
-                f"this machine's clock says {stamp(now)}, and record {self.newest.number} was written at "
-                f"{self.newest.at}",
-                where="the clock",
-                how=f"set it right; where it is right and the one of that record was ahead, move {self.newest.key}, "
-                "all later records and aliases/champion.json out of the registry: that undoes them",
+            newest = self.newest
+            what = f"this machine's clock says {stamp(now)}, and record {newest.number} was written at {newest.at}"
+            how = (
+                f"set it right; where it is right and the one of that record was ahead, move {newest.key}, all later "
+                "records and aliases/champion.json out of the registry: that undoes them"
             )
+            raise InputError(what, where="the clock", how=how)
 
     def read_on(self, store: Store) -> None:
         """Take in what was appended since."""

@@ -34,11 +34,7 @@ def identity(store: Store) -> str:
 
 
 def identify(store: Store) -> str:
-    """The identity, made now where there is none; of several who do so at once, all get that of the first.
-
-    Raises:
-        InputError: see `identity`.
-    """
+    """The `identity`, made now where there is none; of several who do so at once, all get that of the first."""
     if known := identity(store):
         return known
     store.put_if_absent(KEY, dump_json({"identity": secrets.token_hex(BYTES)}).encode())

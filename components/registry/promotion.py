@@ -52,11 +52,7 @@ def rejection_question(candidate: Candidate, policy: Policy, base: int, registry
 def standing_on(
     store: Store, candidate: Candidate, judgement: Judgement, policy: Policy, clock: Clock = utc_now
 ) -> Standing:
-    """How far the candidate is approved, by what is stored.
-
-    Raises:
-        InputError: as `started_by`.
-    """
+    """How far the candidate is approved, by what is stored; raises InputError as `started_by`."""
     proposal = question(candidate, judgement, policy, identity(store))
     terms = _terms(store, candidate, proposal, judgement.result, policy, clock())
     return standing(approvals_of(store, candidate.digest), terms)
@@ -64,8 +60,7 @@ def standing_on(
 
 def standing_unjudged(store: Store, candidate: Candidate, policy: Policy, clock: Clock = utc_now) -> Standing | None:
     """The same without judging the candidate again: taken that the gate says what it said at the last approval. None:
-    there is no approval.
-    """
+    there is no approval."""
     approvals = [one for one in approvals_of(store, candidate.digest) if one.statement.action == "promote"]
     if not approvals:
         return None

@@ -62,11 +62,7 @@ def rollback_question(history: History, entry: ChampionEntry, policy: Policy) ->
 
 
 def standing_on_rollback(store: Store, question: Question, policy: Policy, clock: Clock = utc_now) -> Standing:
-    """How far a roll-back is approved, by what is stored.
-
-    Raises:
-        InputError: as `starters_of_run`.
-    """
+    """How far a roll-back is approved, by what is stored; raises InputError as `starters_of_run`."""
     terms = Terms(question, policy, clock(), starters_of_run(store, question))
     return standing(approvals_of(store, question.digest), terms)
 

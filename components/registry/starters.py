@@ -29,12 +29,10 @@ def started_by(store: Store, candidate: Candidate | None) -> tuple[str, ...] | N
         return None
     recorded, written = _names(candidate.run.get(STARTERS)), in_evidence(store, candidate)
     if recorded and written is not None and not (written and set(written) <= set(recorded)):
-        raise InputError(
-            f"started by {', '.join(recorded)}, says the candidate's record, and its evidence says "
-            f"{', '.join(written) or 'that it is not known'}",
-            where=candidate.key,
-            how="one of the two was changed: find out how, and restore the registry",
-        )
+        says = ", ".join(written) or "that it is not known"
+        what = f"started by {', '.join(recorded)}, says the candidate's record, and its evidence says {says}"
+        how = "one of the two was changed: find out how, and restore the registry"
+        raise InputError(what, where=candidate.key, how=how)
     return recorded or None
 
 
