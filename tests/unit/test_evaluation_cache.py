@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import packages_distributions, version
@@ -22,16 +22,7 @@ from components.errors import InputError
 from components.evaluation import answering, cache
 from components.evaluation.against import compare_with_champion
 from components.evaluation.suites import held_out
-from components.files import (
-    dump_json,
-    manifest,
-    read_json,
-    read_text,
-    sha256_json,
-    sha256_tree,
-    write_json,
-    write_jsonl,
-)
+from components.files import dump_json, manifest, read_json, read_text, sha256_tree, write_json, write_jsonl
 from components.layout import EVALUATIONS_VARIABLE, Layout
 from components.policy import Policy
 from components.rewards.scorer import MISSING
@@ -209,32 +200,15 @@ def test_another_checkpoint_and_other_code_ask_anew(tmp_path: Path, monkeypatch:
     assert len({dump_json(key) for key in keys}) == 3
 
 
-def _cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-40])
+def edited(change: Callable[[dict[str, Any]], object], *, digested: bool = False) -> Callable[[Path], None]:
+    """Changes an entry, and its digest with it where ``digested``."""
 
+    def damage(path: Path) -> None:
+        entry = read_json(path)
+        change(entry)
+        write_json(path, entry | ({"sha256": cache.sha256_json(entry["answers"])} if digested else {}))
 
-def _edit(path: Path) -> None:
-    entry = read_json(path)
-    entry["answers"][0]["result"]["greedy"] = 0.125
-    write_json(path, entry)
-
-
-def _foreign(path: Path) -> None:
-    entry = read_json(path)
-    entry["key"]["checkpoint"] = "0" * 64
-    write_json(path, entry)
-
-
-def _short(path: Path) -> None:
-    entry = read_json(path)
-    entry["answers"] = entry["answers"][:-1]
-    entry["sha256"] = sha256_json(entry["answers"])
-    write_json(path, entry)
-
-
-def _strange(path: Path) -> None:
-    answers = [{"result": {"id": "p"}, "text": 1}] * 4
-    write_json(path, {**read_json(path), "answers": answers, "sha256": sha256_json(answers)})
+    return damage
 
 
 def test_an_entry_larger_than_other_files_may_be_is_read(
@@ -249,7 +223,15 @@ def test_an_entry_larger_than_other_files_may_be_is_read(
 
 @pytest.mark.parametrize(
     "damage",
-    [_cut, _edit, _foreign, _short, _strange, lambda path: path.write_text("[1]"), lambda path: path.write_text("")],
+    [
+        lambda path: path.write_bytes(path.read_bytes()[:-40]),
+        lambda path: path.write_text("[1]"),
+        lambda path: path.write_text(""),
+        edited(lambda entry: entry["answers"][0]["result"].update(greedy=0.125)),
+        edited(lambda entry: entry["key"].update(checkpoint="0" * 64)),
+        edited(lambda entry: entry["answers"].pop(), digested=True),
+        edited(lambda entry: entry.update(answers=[{"result": {"id": "p"}, "text": 1}] * 4), digested=True),
+    ],
 )
 def test_a_damaged_entry_is_found_told_and_made_anew(
     tmp_path: Path, sampled: list[Path], capsys: pytest.CaptureFixture[str], damage
