@@ -56,10 +56,6 @@ def test_at_a_terminal_it_is_the_identity_of_git_and_the_login(workspace: Worksp
     assert lineage.starters(workspace) == sorted(["Ada Lovelace", "ada@example.org", getpass.getuser()])
 
 
-def test_before_the_first_start_nothing_is_said(workspace: Workspace) -> None:
-    assert lineage.starters(workspace) is None
-
-
 @pytest.mark.parametrize(
     ("kind", "name", "deployment", "expected"),
     [
