@@ -65,19 +65,19 @@ def _winning(classes: tuple[int, ...], silent: int, k: int) -> dict[int, float]:
         chances[size] = sum(
             comb(size, won) * ways / (1 + ties) / subsets
             for won in range(1, min(size, k) + 1)
-            for (drawn, ties), ways in _rest(others, silent, won).items()
+            for (drawn, ties), ways in _rest(others, silent, won, k - won).items()
             if drawn == k - won
         )
     return chances
 
 
-def _rest(classes: Sequence[int], silent: int, most: int) -> Table:
-    """Ways to draw from the other classes, at most ``most`` of each, and from the silent samples."""
-    table: Table = {(drawn, 0): comb(silent, drawn) for drawn in range(silent + 1)}
+def _rest(classes: Sequence[int], silent: int, most: int, total: int) -> Table:
+    """Ways to draw up to ``total`` from the other classes, at most ``most`` of each, and from the silent samples."""
+    table: Table = {(drawn, 0): comb(silent, drawn) for drawn in range(min(silent, total) + 1)}
     for size in classes:
         extended: Table = {}
         for (drawn, ties), ways in table.items():
-            for taken in range(min(size, most) + 1):
+            for taken in range(min(size, most, total - drawn) + 1):
                 key = drawn + taken, ties + (taken == most)
                 extended[key] = extended.get(key, 0) + ways * comb(size, taken)
         table = extended
