@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -47,21 +48,22 @@ def test_of_several_files_the_first_that_says_something_counts(
     assert connect().requests.connection.account == "context 'other'"
 
 
-def test_no_kubeconfig_at_all_says_how_to_get_one() -> None:
+@pytest.mark.parametrize(
+    ("named", "what"),
+    [("", "no cluster is configured"), ("/nowhere/config", "KUBECONFIG names no file that exists: /nowhere/config")],
+)
+def test_where_there_is_no_kubeconfig_it_is_said_how_to_get_one(
+    monkeypatch: pytest.MonkeyPatch, named: str, what: str
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", named)
     error = refused()
-    assert "no cluster is configured" in error.what
-    assert "export KUBECONFIG=FILE" in (error.how or "")
+    assert what in error.what and "export KUBECONFIG=FILE" in (error.how or "")
 
 
 def test_the_file_in_the_home_directory_is_found(api: FakeApi, tmp_path: Path) -> None:
     (tmp_path / "home/.kube").mkdir(parents=True)
     kubeconfig(tmp_path / "home/.kube/config", api.url)
     assert connect().requests.connection.server == api.url
-
-
-def test_a_file_that_is_named_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
-    assert "KUBECONFIG names no file that exists: /nowhere/config" in refused().what
 
 
 def test_an_unknown_context_is_told_with_those_that_there_are(config: Path) -> None:
@@ -96,33 +98,34 @@ def test_a_broken_entry_is_told_without_its_token(api: FakeApi, config: Path) ->
     assert "geheim" not in str(error)
 
 
+def login(command: str, *arguments: str) -> dict[str, Any]:
+    """A user of a kubeconfig who logs in by a command."""
+    entry = {"apiVersion": "client.authentication.k8s.io/v1", "command": command, "args": list(arguments)}
+    return {"exec": {**entry, "interactiveMode": "Never"}}
+
+
+def script(path: Path, *lines: str) -> str:
+    path.write_text("\n".join(("#!/bin/sh", *lines, "")), encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
 def test_a_log_in_command_that_fails_is_named_with_what_it_says(
     api: FakeApi, config: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    command = tmp_path / "login"
-    command.write_text("#!/bin/sh\necho 'the session has expired' >&2\nexit 3\n", encoding="utf-8")
-    command.chmod(0o755)
-    login = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(command), "args": ["get-token"]}
-    kubeconfig(config, api.url, {"exec": {**login, "interactiveMode": "Never"}})
+    command = script(tmp_path / "login", "echo 'the session has expired' >&2", "exit 3")
+    kubeconfig(config, api.url, login(command, "get-token"))
     error = refused()
     assert "what logs in to context 'test' gave no credentials: exec: process returned 3" in error.what
     assert error.how == f"run it by hand and do what it says: {command} get-token"
     assert "ERROR:root" not in capfd.readouterr().err
-
-
-def test_a_log_in_command_that_is_not_installed_is_named(api: FakeApi, config: Path) -> None:
-    login = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-login", "interactiveMode": "Never"}
-    kubeconfig(config, api.url, {"exec": login})
+    kubeconfig(config, api.url, login("no-such-login"))
     assert refused().how == "run it by hand and do what it says: no-such-login"
 
 
 def test_a_log_in_command_that_works_is_used(api: FakeApi, config: Path, tmp_path: Path) -> None:
-    command = tmp_path / "login"
     answer = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "good"}}'
-    command.write_text(f"#!/bin/sh\necho '{answer}'\n", encoding="utf-8")
-    command.chmod(0o755)
-    login = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(command), "interactiveMode": "Never"}
-    kubeconfig(config, api.url, {"exec": login})
+    kubeconfig(config, api.url, login(script(tmp_path / "login", f"echo '{answer}'")))
     assert connect().version() == "v1.36.2"
 
 
@@ -133,24 +136,22 @@ def test_inside_a_pod_its_own_account_is_meant(monkeypatch: pytest.MonkeyPatch) 
     assert "no kubeconfig that has a context 'test'" in refused("test").what
 
 
-def test_credentials_that_are_not_accepted_are_told_at_once(api: FakeApi, config: Path) -> None:
-    kubeconfig(config, api.url, {"token": "old"})
+@pytest.mark.parametrize(
+    ("server", "what"),
+    [
+        (lambda _: f"http://127.0.0.1:{free_port()}", "no connection (connection refused)"),
+        (lambda _: "http://nowhere.invalid:6443", "its name is not known"),
+        (lambda url: url.replace("http://", "https://"), "no secure connection (no TLS there)"),
+    ],
+    ids=["not there", "unknown name", "no TLS"],
+)
+def test_a_server_that_cannot_be_reached_is_told(
+    api: FakeApi, config: Path, server: Callable[[str], str], what: str
+) -> None:
+    kubeconfig(config, server(api.url))
     error = refused()
-    assert "does not accept the credentials of context 'test'" in error.what
-    assert "aws eks update-kubeconfig" in (error.how or "")
-
-
-def test_a_server_that_is_not_there_is_told(config: Path) -> None:
-    kubeconfig(config, f"http://127.0.0.1:{free_port()}")
-    error = refused()
-    assert isinstance(error, Unreachable)
-    assert "no connection (connection refused)" in error.what
-    assert "kubectl cluster-info" in (error.how or "")
-
-
-def test_a_name_that_nobody_knows_is_told(config: Path) -> None:
-    kubeconfig(config, "http://nowhere.invalid:6443")
-    assert "its name is not known" in refused().what
+    assert what in error.what and "kubectl cluster-info" in (error.how or "")
+    assert isinstance(error, Unreachable) is ("TLS" not in what)
 
 
 def test_a_server_that_does_not_answer_is_told_after_few_attempts(api: FakeApi, config: Path) -> None:
@@ -219,8 +220,3 @@ def test_a_certificate_for_another_name_is_told(secure: FakeApi, config: Path, a
     url = secure.url.replace("127.0.0.1", "localhost")
     kubeconfig(config, url, **{"certificate-authority": str(authority)})
     assert "no secure connection (Hostname mismatch" in refused().what
-
-
-def test_a_server_without_tls_is_told(api: FakeApi, config: Path) -> None:
-    kubeconfig(config, api.url.replace("http://", "https://"))
-    assert "no secure connection (no TLS there)" in refused().what

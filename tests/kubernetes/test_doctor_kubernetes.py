@@ -19,7 +19,7 @@ from components.launch.kubernetes.doctor.room import amount
 from components.launch.kubernetes.permissions import EVERYONE, ROLES
 from flows.cli import app
 from tests.kubernetes.conftest import QUICK
-from tests.kubernetes.fake_api import FakeApi, kubeconfig
+from tests.kubernetes.fake_api import FakeApi
 from tests.s3_server import BUCKET
 
 CONFIG = Path("configs/kubernetes.yaml")
@@ -128,17 +128,55 @@ def test_without_a_kubeconfig_it_stops_there_with_what_to_do(checks: Any) -> Non
     assert "export KUBECONFIG=FILE" in found["cluster"][0].fix
 
 
-def test_with_an_expired_token_it_stops_there(healthy: FakeApi, config: Path, checks: Any) -> None:
-    kubeconfig(config, healthy.url, {"token": "old"})
-    (check,) = checks()["cluster"]
-    assert "does not accept the credentials" in check.finding
-    assert "log in again" in check.fix
+def expired(api: FakeApi) -> None:
+    api.tokens = {"new"}
 
 
-def test_with_a_server_that_is_away_it_stops_there(healthy: FakeApi, checks: Any) -> None:
-    healthy.stop()
-    (check,) = checks()["cluster"]
-    assert "connection refused" in check.finding
+def going_away(api: FakeApi) -> None:
+    api.put("namespaces", {"metadata": {"name": "evenkeel"}, "status": {"phase": "Terminating"}}, "")
+
+
+FAILURES: dict[str, tuple[Callable[[FakeApi], object], list[str], str, str]] = {
+    "cluster": (expired, [], "does not accept the credentials", "log in again"),
+    "cluster, away": (lambda api: api.stop(), [], "connection refused", "kubectl cluster-info"),
+    "jobset": (
+        lambda api: api.served.pop("jobset.x-k8s.io"),
+        [],
+        "not installed: nothing serves jobset.x-k8s.io",
+        "kubectl apply --server-side -f",
+    ),
+    "jobset, version": (
+        lambda api: api.served.update({"jobset.x-k8s.io": ["v1"]}),
+        [],
+        "served as v1, needed is v1alpha2",
+        "kubectl apply --server-side -f",
+    ),
+    "namespace": (
+        lambda api: api.store.remove(("namespaces", "", "evenkeel")),
+        [],
+        "there is no namespace evenkeel",
+        "kubectl apply --server-side -k k8s/overlays/cpu",
+    ),
+    "namespace, going away": (going_away, [], "evenkeel is being deleted", "wait, then create it again"),
+    "queue": (lambda _: None, ["launch.kubernetes.queue=gpus"], "Kueue is not installed", "install Kueue"),
+    "claim": (
+        lambda api: api.store.remove(("persistentvolumeclaims", "evenkeel", "evenkeel-shared")),
+        [],
+        "there is no claim evenkeel-shared in evenkeel",
+        "k8s/components/shared-volume",
+    ),
+}
+"""Name of the check, and of the case -> how to bring it about, settings, what is found, and what is advised."""
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_what_keeps_every_run_from_the_cluster_fails_with_what_to_do(healthy: FakeApi, checks: Any, case: str) -> None:
+    bring_about, overrides, finding, fix = FAILURES[case]
+    bring_about(healthy)
+    found = checks(*overrides)
+    (check,) = found[case.partition(",")[0]]
+    assert (check.state, finding in check.finding, fix in check.fix) == ("fail", True, True), check
+    assert "cluster" not in case or list(found) == ["client", "cluster"], "it stops there"
 
 
 @pytest.mark.parametrize(
@@ -160,31 +198,6 @@ def test_the_client_is_the_tested_one(monkeypatch: pytest.MonkeyPatch, version: 
 
 
 # JobSet, namespace, rights
-
-
-def test_jobset_must_be_installed(healthy: FakeApi, checks: Any) -> None:
-    del healthy.served["jobset.x-k8s.io"]
-    (check,) = checks()["jobset"]
-    assert (check.state, "not installed" in check.finding) == ("fail", True)
-    assert "kubectl apply --server-side -f" in check.fix
-
-
-def test_jobset_must_be_served_in_our_version(healthy: FakeApi, checks: Any) -> None:
-    healthy.served["jobset.x-k8s.io"] = ["v1"]
-    (check,) = checks()["jobset"]
-    assert (check.state, check.finding) == ("fail", "served as v1, needed is v1alpha2")
-
-
-def test_the_namespace_must_be_there(healthy: FakeApi, checks: Any) -> None:
-    healthy.store.remove(("namespaces", "", "evenkeel"))
-    (check,) = checks()["namespace"]
-    assert (check.state, check.finding) == ("fail", "there is no namespace evenkeel")
-    assert "kubectl apply --server-side -k k8s/overlays/cpu" in check.fix
-
-
-def test_a_namespace_that_goes_away_is_no_place_for_a_run(healthy: FakeApi, checks: Any) -> None:
-    healthy.put("namespaces", {"metadata": {"name": "evenkeel"}, "status": {"phase": "Terminating"}}, "")
-    assert checks()["namespace"][0].state == "fail"
 
 
 @pytest.mark.parametrize("level", ["baseline", "privileged", None])
@@ -246,12 +259,9 @@ def test_what_the_settings_name_must_be_there(healthy: FakeApi, checks: Any) -> 
     assert {found[name][0].state for name in ("account", "queue", "priority")} == {"fail"}
 
 
-def test_a_queue_needs_kueue(healthy: FakeApi, checks: Any) -> None:
-    (check,) = checks("launch.kubernetes.queue=gpus")["queue"]
-    assert (check.state, "Kueue is not installed" in check.finding) == ("fail", True)
-
-
-def quota(hard: dict[str, str], used: dict[str, str], **spec: Any) -> dict[str, Any]:
+def quota(hard: dict[str, Any], used: dict[str, str]) -> dict[str, Any]:
+    """With ``scopes`` among the amounts it is for some pods only."""
+    spec = {"scopes": hard.pop("scopes")} if "scopes" in hard else {}
     return {"metadata": {"name": "compute"}, "spec": spec, "status": {"hard": hard, "used": used}}
 
 
@@ -266,20 +276,15 @@ def quota(hard: dict[str, str], used: dict[str, str], **spec: Any) -> dict[str, 
         ({"cpu": "5"}, {}, "fail", "cpu 6 of 5"),
         ({"count/jobs.batch": "1"}, {}, "fail", "count/jobs.batch 2 of 1"),
         ({"services.loadbalancers": "0"}, {}, "ok", "has room"),
+        ({"pods": "0", "scopes": ["BestEffort"]}, {}, "ok", "for some pods only"),
     ],
 )
 def test_a_quota_has_room_for_the_run(
-    healthy: FakeApi, checks: Any, hard: dict[str, str], used: dict[str, str], state: str, finding: str
+    healthy: FakeApi, checks: Any, hard: dict[str, Any], used: dict[str, str], state: str, finding: str
 ) -> None:
-    healthy.put("resourcequotas", quota(hard, used))
+    healthy.put("resourcequotas", quota(dict(hard), used))
     (check,) = checks()["quota"]
     assert (check.state, finding in check.finding) == (state, True), check.finding
-
-
-def test_a_quota_for_some_pods_only_is_not_held_against_all(healthy: FakeApi, checks: Any) -> None:
-    healthy.put("resourcequotas", quota({"pods": "0"}, {}, scopes=["BestEffort"]))
-    (check,) = checks()["quota"]
-    assert check.state == "ok"
 
 
 def rollout(found: dict[str, list[Check]]) -> Check:
@@ -371,17 +376,6 @@ def test_the_claim_must_be_for_many_and_have_or_get_a_volume(
     assert (check.state, finding in check.finding) == (state, True), check.finding
 
 
-def test_a_claim_that_is_not_there_is_told(healthy: FakeApi, checks: Any) -> None:
-    healthy.store.remove(("persistentvolumeclaims", "evenkeel", "evenkeel-shared"))
-    (check,) = checks()["claim"]
-    assert (check.state, check.finding) == ("fail", "there is no claim evenkeel-shared in evenkeel")
-
-
-def test_a_volume_that_is_not_mounted_here_is_told(healthy: FakeApi, checks: Any) -> None:
-    (check,) = checks("launch.kubernetes.shared.path=/nowhere/at/all")["volume"]
-    assert (check.state, "no run can be submitted from here" in check.finding) == ("warn", True)
-
-
 @pytest.mark.parametrize(("ignores", "state"), [(set(), "ok"), ({"if-none-match"}, "fail")])
 def test_a_bucket_must_honour_conditional_writes(
     healthy: FakeApi, checks: Any, s3_server: Any, ignores: set[str], state: str
@@ -423,9 +417,11 @@ def test_quantities_are_read_as_kubernetes_writes_them(text: str, value: str) ->
     assert amount(text) == Decimal(value)
 
 
-def test_root_is_told_that_pods_could_not_write_what_is_roots(
+def test_runs_are_submitted_where_the_volume_is_and_not_by_root(
     checks: Callable[..., dict[str, list[Check]]], healthy: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (elsewhere,) = checks("launch.kubernetes.shared.path=/nowhere/at/all")["volume"]
+    assert elsewhere.state == "warn" and "no run can be submitted from here" in elsewhere.finding
     monkeypatch.setattr(os, "getuid", lambda: 0)
     (found,) = checks()["volume"]
     assert found.state == "fail" and "launch.kubernetes.user" in found.fix

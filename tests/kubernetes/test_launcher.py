@@ -28,18 +28,17 @@ KEY = ("jobsets", "evenkeel", "demo-1")
 ENDED = "jobset failed due to one or more job failures (first failed job: demo-1-learner-0)"
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    state = f"launch.kubernetes.shared={{kind: volume, claim: shared, path: {tmp_path}}}"
-    return load(ROOT / CPU, [state, "launch.kubernetes.owner=ada", "launch.kubernetes.user=1000"])
+def of_cpus(folder: Path, *changes: str) -> Settings:
+    state = f"launch.kubernetes.shared={{kind: volume, claim: shared, path: {folder}}}"
+    return load(ROOT / CPU, [state, "launch.kubernetes.owner=ada", "launch.kubernetes.user=1000", *changes])
 
 
 @pytest.fixture
-def job(settings: Settings, tmp_path: Path) -> Job:
+def job(tmp_path: Path) -> Job:
     workspace = tmp_path / "runs" / "demo-1"
     workspace.mkdir(parents=True)
     workspace.chmod(0o777)
-    return Job("train", settings, workspace)
+    return Job("train", of_cpus(tmp_path), workspace)
 
 
 def connect(namespace: str, context: str | None) -> Cluster:
@@ -71,17 +70,6 @@ def test_a_run_is_one_jobset_and_a_file_of_settings(api: FakeApi, launcher: Kube
     assert given.launch.kind == "processes" and given.learner == job.settings.learner
 
 
-def test_settings_that_only_the_pods_file_has_make_another_run_too(
-    api: FakeApi, launcher: KubernetesLauncher, job: Job, settings: Settings
-) -> None:
-    launcher.submit(job)
-    before = (job.workspace / ".state" / "launch" / "train.yaml").read_bytes()
-    other = settings.model_copy(update={"seed": settings.seed + 1})
-    with pytest.raises(InputError, match="on the cluster already"):
-        launcher.submit(Job("train", other, job.workspace))
-    assert (job.workspace / ".state" / "launch" / "train.yaml").read_bytes() == before
-
-
 def test_what_the_server_refuses_leaves_nothing_behind(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
     refused = answers.status(422, "Invalid", "JobSet is invalid: spec.replicatedJobs: too many")
     api.faults.add(Fault("status", "POST", "dryRun", body=refused))
@@ -109,20 +97,19 @@ def test_a_run_that_has_ended_makes_room(api: FakeApi, launcher: KubernetesLaunc
     assert api.store.objects[KEY]["metadata"]["uid"] != uid
 
 
+@pytest.mark.parametrize("change", ["seed=17", "launch.kubernetes.deadline=99"])
 def test_another_run_of_this_name_that_is_at_work_is_left_alone(
-    api: FakeApi, launcher: KubernetesLauncher, job: Job, settings: Settings
+    api: FakeApi, launcher: KubernetesLauncher, job: Job, tmp_path: Path, change: str
 ) -> None:
+    """Also where only the file of its pods has other settings."""
     launcher.submit(job)
     uid = api.store.objects[KEY]["metadata"]["uid"]
-    how = settings.launch.kubernetes
-    assert how is not None
-    other = settings.model_copy(
-        update={"launch": settings.launch.model_copy(update={"kubernetes": how.model_copy(update={"deadline": 99})})}
-    )
+    given = (job.workspace / ".state" / "launch" / "train.yaml").read_bytes()
     with pytest.raises(InputError, match="on the cluster already") as refusal:
-        launcher.submit(Job("train", other, job.workspace))
+        launcher.submit(Job("train", of_cpus(tmp_path, change), job.workspace))
     assert "evenkeel cluster cancel demo-1" in str(refusal.value)
     assert api.store.objects[KEY]["metadata"]["uid"] == uid
+    assert (job.workspace / ".state" / "launch" / "train.yaml").read_bytes() == given
 
 
 def test_an_object_that_is_none_of_ours_is_left_alone(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:
@@ -167,14 +154,20 @@ def test_cancelling_removes_the_run_and_says_so(api: FakeApi, launcher: Kubernet
     assert launcher.status(name).state == "cancelled"
 
 
-def test_whoever_waits_for_a_run_that_is_cancelled_is_told_so(
-    api: FakeApi, launcher: KubernetesLauncher, job: Job
-) -> None:
-    name = launcher.submit(job)
+def waited(launcher: KubernetesLauncher, name: str) -> tuple[list[str], threading.Thread]:
+    """A thread that waits for a job by now, and where it puts the job's state."""
     found: list[str] = []
     waiting = threading.Thread(target=lambda: found.append(launcher.wait(name, 0.2).state), daemon=True)
     waiting.start()
     time.sleep(0.5)
+    return found, waiting
+
+
+def test_whoever_waits_for_a_run_that_is_cancelled_is_told_so(
+    api: FakeApi, launcher: KubernetesLauncher, job: Job
+) -> None:
+    name = launcher.submit(job)
+    found, waiting = waited(launcher, name)
     launcher.cancel(name)
     waiting.join(60)
     assert found == ["cancelled"]
@@ -234,10 +227,7 @@ def test_a_server_that_is_away_for_a_while_ends_no_run(
 ) -> None:
     """The pods do not need it, and whoever waits must not cancel them."""
     name = launcher.submit(job)
-    found: list[str] = []
-    waiting = threading.Thread(target=lambda: found.append(launcher.wait(name, 0.2).state), daemon=True)
-    waiting.start()
-    time.sleep(0.5)
+    found, waiting = waited(launcher, name)
     api.stop()
     time.sleep(2)
     api.start()

@@ -53,26 +53,20 @@ def hours(plan: RunPlan) -> tuple[Decimal, Decimal]:
 def table(plan: RunPlan) -> str:
     """Both as text."""
     currency, rows = plan.how.prices.currency, amounts(plan)
-    head = ("", "pods", "cores", "GiB", "GPUs", f"{currency}/h")
-    cells = [head, *((r.what, r.pods, _short(r.cpu), _short(r.memory), r.gpus, f"{r.hourly:.2f}") for r in rows)]
-    widths = [max(len(str(row[i])) for row in cells) for i in range(len(head))]
-    lines = [
-        "  ".join(_pad(str(cell), width, i) for i, (cell, width) in enumerate(zip(row, widths, strict=True)))
-        for row in cells
-    ]
+    cells = [("", "pods", "cores", "GiB", "GPUs", f"{currency}/h")]
+    cells += [(r.what, str(r.pods), _short(r.cpu), _short(r.memory), str(r.gpus), f"{r.hourly:.2f}") for r in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for what, *figures in cells:
+        padded = [figure.rjust(width) for figure, width in zip(figures, widths[1:], strict=True)]
+        lines.append("  ".join([what.ljust(widths[0]), *padded]))
     once, longest = hours(plan)
-    hourly = rows[-1].hourly
-    lines.append("")
-    lines.append(f"at most {_short(once)} h an attempt, {_short(longest)} h in all (deadline, max_restarts)")
-    if hourly:
-        lines[-1] += f": {hourly * once:.2f} to {hourly * longest:.2f} {currency} at most"
+    limit = f"at most {_short(once)} h an attempt, {_short(longest)} h in all (deadline, max_restarts)"
+    if hourly := rows[-1].hourly:
+        cost = [f"{limit}: {hourly * once:.2f} to {hourly * longest:.2f} {currency} at most"]
     else:
-        lines.append("no prices are set (launch.kubernetes.prices), so nothing is said of cost")
-    return "\n".join(lines)
-
-
-def _pad(text: str, width: int, column: int) -> str:
-    return text.ljust(width) if column == 0 else text.rjust(width)
+        cost = [limit, "no prices are set (launch.kubernetes.prices), so nothing is said of cost"]
+    return "\n".join([*lines, "", *cost])
 
 
 def _short(number: Decimal) -> str:

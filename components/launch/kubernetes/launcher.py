@@ -19,7 +19,7 @@ from components.launch.kubernetes.following import Follower
 from components.launch.kubernetes.janitor import last_moment
 from components.launch.kubernetes.manifests import jobset
 from components.launch.kubernetes.names import OURS, RUN, SPEC, STAGE, WORKSPACE
-from components.launch.kubernetes.observed import Observed, gather, name_of
+from components.launch.kubernetes.observed import Observed, gather, labels, name_of, notes
 from components.launch.kubernetes.plan import RunPlan, plan_run
 from components.launch.kubernetes.status import final_status, status_of
 from components.launch.kubernetes.submission import depot, submission
@@ -78,14 +78,15 @@ class KubernetesLauncher(Launcher):
         there = cluster.jobset(plan.name)
         if there is None:
             return None
-        metadata = there["metadata"]
-        where = f"JobSet {plan.name} in namespace {plan.how.namespace}"
-        wanted, found = manifest["metadata"]["annotations"], metadata.get("annotations", {})
-        if not of_the_run(plan, metadata):
+        where, uid = f"JobSet {plan.name} in namespace {plan.how.namespace}", str(there["metadata"]["uid"])
+        wanted, found = manifest["metadata"]["annotations"], notes(there)
+        # Stage sft of run a is called as run a-sft is.
+        ours = {**OURS, RUN: plan.labels[RUN]}.items() <= labels(there).items()
+        if not ours or found.get(STAGE) != plan.submission.stage:
             raise InputError("another object has the name of this run", where=where, how="rename the run (name)")
-        if metadata.get("deletionTimestamp") or status_of(gather(cluster, plan.name)).ended:
-            cluster.delete_jobset(plan.name, metadata["uid"])
-            await_gone(cluster, plan.name, metadata["uid"], GONE + plan.how.grace)
+        if there["metadata"].get("deletionTimestamp") or status_of(gather(cluster, plan.name)).ended:
+            cluster.delete_jobset(plan.name, uid)
+            await_gone(cluster, plan.name, uid, GONE + plan.how.grace)
             return None
         if found.get(SPEC) != wanted[SPEC] or found.get(WORKSPACE) != wanted[WORKSPACE]:
             raise InputError(
@@ -94,7 +95,7 @@ class KubernetesLauncher(Launcher):
                 where=where,
                 how=f"wait for its end, or `evenkeel cluster cancel {plan.name} -n {plan.how.namespace}`",
             )
-        return str(metadata["uid"])
+        return uid
 
     def status(self, job_id: str) -> JobStatus:
         return self._observed(self._jobs[job_id])[0]
@@ -120,9 +121,8 @@ class KubernetesLauncher(Launcher):
                 self._end(one, f"stage {one.job.stage} was cancelled; submit it again to go on")
         except CorrectableError as error:  # whoever interrupted the wait would think that it is over
             error.what += f"; JobSet {one.plan.name} goes on"
-            error.how = (
-                f"{error.how or 'try again'}; then: evenkeel cluster cancel {one.plan.name} -n {one.cluster.namespace}"
-            )
+            again = f"evenkeel cluster cancel {one.plan.name} -n {one.cluster.namespace}"
+            error.how = f"{error.how or 'try again'}; then: {again}"
             raise
 
     def _end(self, one: Submitted, why: str) -> None:
@@ -179,14 +179,7 @@ class KubernetesLauncher(Launcher):
         return final_status(one.job, observed)
 
 
-def of_the_run(plan: RunPlan, metadata: dict[str, Any]) -> bool:
-    """Whether a JobSet of this name is one of this stage of this run: stage sft of run a is called as run a-sft is."""
-    marks, notes = metadata.get("labels", {}), metadata.get("annotations", {})
-    wanted = {**OURS, RUN: plan.labels[RUN]}
-    return bool(wanted.items() <= marks.items() and notes.get(STAGE) == plan.submission.stage)
-
-
-def await_gone(cluster: Cluster, name: str, uid: str, seconds: float = GONE) -> None:
+def await_gone(cluster: Cluster, name: str, uid: str, seconds: float) -> None:
     """Wait until a JobSet that is being deleted is gone, with all that it owns.
 
     Raises:

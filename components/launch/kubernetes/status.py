@@ -129,6 +129,10 @@ class Ended:
     code: int
     said: str
 
+    @classmethod
+    def of(cls, role: str, container: str, code: int, said: str) -> Ended:
+        return cls(role if container == role else f"{container} of {role}", code, said)
+
 
 def _ended(observed: Observed, job: Object | None) -> Ended | None:
     """How a job ended: by the container that it names, or else by whichever is to blame."""
@@ -144,16 +148,12 @@ def _ended(observed: Observed, job: Object | None) -> Ended | None:
     if named:
         failed = [one for one in failed if (one[0], one[1]) == (named["pod"], named["container"])]
         if not failed:  # its pod is gone already
-            return Ended(_container_name(named["container"], role), int(named["code"]), "")
+            return Ended.of(role, named["container"], int(named["code"]), "")
     if not failed:
         return None
     # One that lost the others, or was stopped on request, is not the cause.
     _, container, one = min(failed, key=lambda one: one[2]["exitCode"] in (EXIT_LOST, EXIT_STOPPED))
-    return Ended(_container_name(container, role), int(one["exitCode"]), termination_message(one))
-
-
-def _container_name(container: str, role: str) -> str:
-    return role if container == role else f"{container} of {role}"
+    return Ended.of(role, container, int(one["exitCode"]), termination_message(one))
 
 
 def _exit_code(observed: Observed, ended: Ended | None) -> int:

@@ -58,10 +58,8 @@ class Cluster:
 
     def version(self) -> str:
         """Of the API server, such as v1.36.2. Every user who is logged in may read it."""
-        try:
+        with self.requests.explaining(None):
             return str(self.requests.repeated("GET", "/version").get("gitVersion", ""))
-        except Failure as failure:
-            raise self.requests.explained(None, failure) from None
 
     def versions(self, group: str) -> list[str]:
         """The versions of an API group that are served; none where it is unknown. Every user may read them."""
@@ -188,10 +186,8 @@ class Cluster:
         call = self._call("watch", JOBSETS)
         limit = max(1, round(seconds))
         query = [("watch", "true"), ("fieldSelector", f"metadata.name={name}"), ("timeoutSeconds", str(limit))]
-        try:
+        with self.requests.explaining(call):
             yield from self.requests.events(call, query, limit + SLACK)
-        except Failure as failure:
-            raise self.requests.explained(call, failure) from None
 
     def _call(self, verb: Verb, resource: Resource, name: str = "") -> Call:
         return Call(verb, resource, self.namespace, name)

@@ -100,13 +100,10 @@ def refusal(status: int, body: str, headers: Mapping[str, str]) -> Failure:
 
 def of_status(status: Mapping[str, Any]) -> Failure:
     """A Status that came as an event of a watch."""
-    code = status.get("code")
-    return Failure(
-        str(status.get("message") or status.get("reason") or "an error without a message"),
-        status=code if isinstance(code, int) else 500,
-        reason=str(status.get("reason") or ""),
-        details=status.get("details") or {},
-    )
+    code, reason = status.get("code"), str(status.get("reason") or "")
+    text = str(status.get("message") or reason or "an error without a message")
+    code = code if isinstance(code, int) else 500
+    return Failure(text, status=code, reason=reason, details=status.get("details") or {})
 
 
 def _seconds(text: object) -> float | None:

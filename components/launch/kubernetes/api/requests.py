@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,10 +55,8 @@ class Requests:
         Raises:
             ClusterError: see `wording`.
         """
-        try:
+        with self.explaining(call):
             return self.repeated(call.method, call.path, query, body)
-        except Failure as failure:
-            raise self.explained(call, failure) from None
 
     def found(self, call: Call) -> dict[str, Any] | None:
         """The object, or None where there is none of this name."""
@@ -163,9 +162,16 @@ class Requests:
             raise self.explained(None, failure) from None
         return [str(one["version"]) for one in served.get("versions") or ()]
 
+    @contextmanager
+    def explaining(self, call: Call | None) -> Iterator[None]:
+        """Raises what `explained` makes of a failure."""
+        try:
+            yield
+        except Failure as failure:
+            raise self.explained(call, failure) from None
+
     def explained(self, call: Call | None, failure: Failure) -> CorrectableError:
         """What to raise for a failure."""
-        versions: list[str] = []
-        if call is not None and failure.no_such_path:
-            versions = self.versions(call.resource.group) if call.resource.group else []
+        group = call.resource.group if call is not None and failure.no_such_path else ""
+        versions = self.versions(group) if group else []
         return wording.explain(failure, call, self.connection.server, self.connection.account, versions)

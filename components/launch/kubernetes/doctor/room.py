@@ -69,7 +69,11 @@ def _requested(plan: RunPlan) -> dict[str, Decimal]:
 
 def nodes(cluster: Cluster, plan: RunPlan) -> Iterator[Check]:
     """For every role, whether its pods would fit if nothing else were there."""
-    ready = [node for node in cluster.listed(NODES) if _takes_pods(node)]
+    ready = [
+        node
+        for node in cluster.listed(NODES)
+        if condition(node, "Ready") is not None and not part(node, "spec").get("unschedulable")
+    ]
     for role in plan.roles:
         yield _room(role, ready)
 
@@ -84,7 +88,7 @@ def _room(role: RolePlan, ready: list[Object]) -> Check:
         fix = f"correct {section}.node_selector and .tolerations (kubectl get nodes), unless an autoscaler adds some"
         return Check("nodes", "warn", f"{wanted}: no node may take them", fix)
     free = [_amounts(part(node, "status").get("allocatable")) for node in allowed]
-    places = sum(_times(there, requested) for there in free)
+    places = sum(int(min(there.get(name, Decimal()) // value for name, value in requested.items())) for there in free)
     if places >= role.count:
         return Check("nodes", "ok", f"{wanted}: room for {places}")
     if places:
@@ -94,10 +98,6 @@ def _room(role: RolePlan, ready: list[Object]) -> Check:
     short = "; ".join(_lacking(largest, requested)) or "not all on one node"
     settings = f"{section}.cpu, .memory, .disk or .gpus"
     return Check("nodes", "fail", f"{wanted}: no node is large enough ({short})", f"request less ({settings})")
-
-
-def _takes_pods(node: Object) -> bool:
-    return condition(node, "Ready") is not None and not part(node, "spec").get("unschedulable")
 
 
 def _allowed(node: Object, pods: PodSettings) -> bool:
@@ -111,11 +111,6 @@ def _allowed(node: Object, pods: PodSettings) -> bool:
 def _tolerates(one: Toleration, taint: Mapping[str, Any]) -> bool:
     same = one.key == taint.get("key") and one.effect in (None, taint.get("effect"))
     return same and one.value in (None, taint.get("value") or "")
-
-
-def _times(there: Mapping[str, Decimal], requested: Mapping[str, Decimal]) -> int:
-    """How often it fits."""
-    return int(min(there.get(name, Decimal()) // value for name, value in requested.items()))
 
 
 def _amounts(found: Mapping[str, Any] | None) -> dict[str, Decimal]:
