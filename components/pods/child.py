@@ -11,7 +11,7 @@ import ctypes
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
 
 import psutil
@@ -19,30 +19,16 @@ import psutil
 from components.processes.guardian import PR_SET_CHILD_SUBREAPER, kill_descendants
 from components.processes.stopping import STOPPING
 
-Forward = Callable[[psutil.Process, signal.Signals], None]
-"""Passes a signal on to the child, or to those below it whom it concerns."""
 FORWARDED = (signal.SIGTERM, signal.SIGINT)
 
 
-def signal_child(child: psutil.Process, number: signal.Signals) -> None:
-    """What most children want."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        child.send_signal(number)
-
-
 class FirstProcess:
-    """Runs one command.
+    """Runs one command, which receives every signal that comes while it lives."""
 
-    Args:
-        forward: Called with the child and the signal, once for every signal that comes while the child lives.
-    """
-
-    def __init__(self, forward: Forward = signal_child) -> None:
-        self._forward, self._child = forward, None
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
         self.received: set[signal.Signals] = set()
         """The signals that have come so far."""
-
-    _child: subprocess.Popen[bytes] | None
 
     def run(self, command: Sequence[str]) -> int:
         """The exit code of the command once it has ended, 128 plus a signal's number where one ended it. What it leaves
@@ -69,7 +55,7 @@ class FirstProcess:
     def _pass_on(self, number: signal.Signals) -> None:
         if self._child is not None and self._child.returncode is None:
             with contextlib.suppress(psutil.NoSuchProcess):
-                self._forward(psutil.Process(self._child.pid), number)
+                psutil.Process(self._child.pid).send_signal(number)
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from components.config.registry import RegistrySettings, TransferSettings
 from components.errors import InputError
+from components.pods.parcels import clear
 from components.registry.s3.bucket import Bucket
 
 SCHEME = "s3://"
@@ -66,13 +67,7 @@ class Depot:
 
 def forget(depot: Depot) -> int:
     """Remove all that a run has there, once its output was taken, or is no longer wanted; returns how many objects."""
-    count = 0
-    for part in PARTS:
-        bucket = depot.bucket(part)
-        for entry in bucket.list("list_objects_v2", "Contents", Prefix=bucket.prefix):
-            bucket.call("delete_object", entry["Key"].removeprefix(bucket.prefix))
-            count += 1
-    return count
+    return sum(clear(depot.bucket(part)) for part in PARTS)
 
 
 def _reason(error: ValueError) -> str:

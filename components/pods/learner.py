@@ -18,18 +18,20 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_STOPPED, EvenkeelError
+from components.code_digest import code_digest
+from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_STOPPED, EvenkeelError, InputError
 from components.layout import Layout
-from components.pods import place
 from components.pods.child import FirstProcess
 from components.pods.ending import leave, status_of
 from components.processes.stopping import STOPPING, StopRequested
 from components.status import StageStatus, clear_status, read_status
 
+CODE, CONSTRAINTS, IMAGE = "EVENKEEL_CODE", "EVENKEEL_CONSTRAINTS", "EVENKEEL_IMAGE_CONSTRAINTS"
+NODE = "JOB_COMPLETION_INDEX"
 SIGNALLED = 128
 """Exit codes above it are 128 plus the number of a signal."""
 MEANINGS = {
@@ -64,8 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         with STOPPING.on_signal():
-            place.check(os.environ)
-            number = place.number(os.environ, place.NODE, otherwise=0 if options.nodes == 1 else None)
+            check_submission(os.environ)
+            number = node_number(os.environ, options.nodes)
             node = Node(number, options.nodes, options.processes, options.rendezvous)
             status = run(node, options.stage, options.config, options.state)
     except EvenkeelError as error:
@@ -88,6 +90,44 @@ def _parser() -> argparse.ArgumentParser:
         "--rendezvous", default="", metavar="HOST:PORT", help="of node 0, where there are several ranks"
     )
     return parser
+
+
+def check_submission(environment: Mapping[str, str]) -> None:
+    """Refuse to run other code than that of whoever submitted the run, or with other packages than its own.
+
+    Raises:
+        InputError: `EVENKEEL_CODE` is not the digest of the code that runs here, or the image was built with another
+            constraints.txt than `EVENKEEL_CONSTRAINTS`. What is not set, or what the image does not declare, is not
+            compared.
+    """
+    expected, found = environment.get(CODE), code_digest()
+    if expected and expected != found:
+        raise InputError(
+            f"this is other code than that of the run: {expected[:12]} in the run, {found[:12]} here",
+            where=CODE,
+            how="start the pod in the run's own workspace, with its components/ as they were, or submit the run again",
+        )
+    constraints, image = environment.get(CONSTRAINTS), environment.get(IMAGE)
+    if constraints and image and constraints != image:
+        raise InputError(
+            f"the image has other packages than the run: constraints.txt is {constraints[:12]} in the run, and was "
+            f"{image[:12]} for the image",
+            where=IMAGE,
+            how="rebuild the image from the run's constraints.txt, and name it in launch.kubernetes",
+        )
+
+
+def node_number(environment: Mapping[str, str], nodes: int) -> int:
+    """Which of the ``nodes`` this one is; where it is the only one, the environment need not say it.
+
+    Raises:
+        InputError: it does not, or not as a number.
+    """
+    text = environment.get(NODE, "") or ("0" if nodes == 1 else "")
+    if not (text.isascii() and text.isdigit()):
+        what = f"{NODE} is {text!r}, which is no number" if text else f"{NODE} is not set"
+        raise InputError(what, where=NODE, how=f"let the pod's template set {NODE}")
+    return int(text)
 
 
 def run(node: Node, stage: str, config: Path, uri: str | None) -> StageStatus:

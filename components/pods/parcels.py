@@ -124,11 +124,10 @@ def remove(bucket: Bucket, names: Iterable[str], blobs: Iterable[str]) -> None:
         bucket.call("delete_object", key)
 
 
-def clear(bucket: Bucket) -> None:
-    """Take all parcels away, whole or not, and whatever else lies there; manifests first."""
-    found = [
-        one["Key"].removeprefix(bucket.prefix)
-        for one in bucket.list("list_objects_v2", "Contents", Prefix=bucket.prefix)
-    ]
-    for key in sorted(found, key=lambda key: not key.startswith(MANIFESTS)):
+def clear(bucket: Bucket) -> int:
+    """Take all parcels away, whole or not, and whatever else lies there, manifests first; returns how many objects."""
+    listed = bucket.list("list_objects_v2", "Contents", Prefix=bucket.prefix)
+    keys = [one["Key"].removeprefix(bucket.prefix) for one in listed]
+    for key in sorted(keys, key=lambda key: not key.startswith(MANIFESTS)):
         bucket.call("delete_object", key)
+    return len(keys)

@@ -14,9 +14,8 @@ import pytest
 
 from components.code_digest import code_digest
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_STOPPED, InputError
-from components.pods import place
 from components.pods.ending import ROOM, leave, termination_message
-from components.pods.learner import Node, ended
+from components.pods.learner import Node, check_submission, ended, node_number
 from components.processes.living import lives
 from components.processes.torchrun import node_exit_code
 from components.status import StageStatus
@@ -26,9 +25,9 @@ from tests.code_graph import ROOT
 
 
 def test_the_submitters_code_and_an_image_of_its_packages_are_accepted():
-    place.check({"EVENKEEL_CODE": code_digest(), "EVENKEEL_CONSTRAINTS": "a", "EVENKEEL_IMAGE_CONSTRAINTS": "a"})
-    place.check({"EVENKEEL_CONSTRAINTS": "a"})  # an image that does not say
-    place.check({})
+    check_submission({"EVENKEEL_CODE": code_digest(), "EVENKEEL_CONSTRAINTS": "a", "EVENKEEL_IMAGE_CONSTRAINTS": "a"})
+    check_submission({"EVENKEEL_CONSTRAINTS": "a"})  # an image that does not say
+    check_submission({})
 
 
 @pytest.mark.parametrize(
@@ -44,7 +43,7 @@ def test_the_submitters_code_and_an_image_of_its_packages_are_accepted():
 )
 def test_other_code_or_other_packages_are_refused(environment, what, how):
     with pytest.raises(InputError, match=what) as caught:
-        place.check(environment)
+        check_submission(environment)
     assert how in str(caught.value)
     assert caught.value.exit_code == 2
 
@@ -53,8 +52,8 @@ def test_other_code_or_other_packages_are_refused(environment, what, how):
 def test_a_node_without_a_number_says_so(value, what):
     environment = {} if value is None else {"JOB_COMPLETION_INDEX": value}
     with pytest.raises(InputError, match=what):
-        place.number(environment, place.NODE)
-    assert place.number({}, place.NODE, otherwise=0) == 0
+        node_number(environment, nodes=2)
+    assert node_number({}, nodes=1) == 0
 
 
 # The last words
