@@ -17,6 +17,8 @@ from components.launch.kubernetes.submission import user_of
 from tests.kubernetes.policy import violations
 from tests.kubernetes.profiles import CPU, PROFILES, ROOT, plan
 
+OTHER = "launch.kubernetes.user=2000"
+
 
 def how(*overrides: str, state: str = "{kind: volume, claim: shared, path: /shared}") -> KubernetesSettings:
     found = load(ROOT / CPU, [f"launch.kubernetes.shared={state}", "rollout.engine.transfer=broadcast", *overrides])
@@ -44,12 +46,22 @@ def belongs_to(user: int, monkeypatch: pytest.MonkeyPatch, group: int = 100) -> 
     monkeypatch.setattr(Path, "stat", stat)
 
 
-def test_pods_are_the_owner_of_the_folder_that_they_share(workspace: Path) -> None:
-    assert user_of(how(), workspace) == 1000
-
-
-def test_pods_that_share_no_folder_are_nobody_in_particular(workspace: Path) -> None:
-    assert user_of(how(state="{kind: s3, uri: 's3://bucket/runs'}"), workspace) == 10001
+@pytest.mark.parametrize(
+    ("settings", "mode", "group", "user"),
+    [
+        (how(), 0o755, 100, 1000),
+        (how(state="{kind: s3, uri: 's3://bucket/runs'}"), 0o755, 100, 10001),
+        (how(OTHER), 0o777, 100, 2000),
+        (how(OTHER), 0o770, 10001, 2000),
+    ],
+    ids=["the owner", "nobody in particular", "who may write as everybody", "who may write as the group of pods"],
+)
+def test_pods_are_the_owner_of_the_folder_that_they_share_or_who_may_write_there(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, settings: KubernetesSettings, mode: int, group: int, user: int
+) -> None:
+    workspace.chmod(mode)
+    belongs_to(1000, monkeypatch, group)
+    assert user_of(settings, workspace) == user
 
 
 def test_of_a_folder_that_is_not_there_yet_the_owner_is_going_to_be_us(
@@ -59,29 +71,17 @@ def test_of_a_folder_that_is_not_there_yet_the_owner_is_going_to_be_us(
     assert user_of(how(), workspace / "none") == 1234
 
 
-def test_pods_are_never_root(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    belongs_to(0, monkeypatch)
-    with pytest.raises(InputError, match="pods never run as root") as raised:
-        user_of(how(), workspace)
-    assert "launch.kubernetes.user" in str(raised.value)
-
-
-def test_another_user_who_could_not_write_is_refused(workspace: Path) -> None:
-    with pytest.raises(InputError, match=r"as user 2000 .* belongs to user 1000"):
-        user_of(how("launch.kubernetes.user=2000"), workspace)
-
-
-def test_another_user_may_be_named_where_everybody_writes(workspace: Path) -> None:
-    workspace.chmod(0o777)
-    assert user_of(how("launch.kubernetes.user=2000"), workspace) == 2000
-
-
-def test_another_user_may_be_named_where_the_group_of_pods_writes(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("owner", "settings", "what"),
+    [(0, how(), "pods never run as root"), (1000, how(OTHER), "as user 2000 .* belongs to user 1000")],
+)
+def test_who_is_root_or_could_not_write_is_refused(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, owner: int, settings: KubernetesSettings, what: str
 ) -> None:
-    workspace.chmod(0o770)
-    belongs_to(1000, monkeypatch, group=10001)
-    assert user_of(how("launch.kubernetes.user=2000"), workspace) == 2000
+    belongs_to(owner, monkeypatch)
+    with pytest.raises(InputError, match=what) as raised:
+        user_of(settings, workspace)
+    assert "launch.kubernetes.user" in str(raised.value)
 
 
 @pytest.mark.parametrize("name", PROFILES)

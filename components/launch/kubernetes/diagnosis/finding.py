@@ -46,15 +46,10 @@ def _named(findings: list[Finding]) -> str:
 
 
 def each(observed: Observed) -> Iterator[tuple[str, Object]]:
-    """The present attempt's pods, with the setting of their role."""
+    """The present attempt's pods, with the section of the settings that they come from."""
     for pod in observed.present(observed.pods):
-        yield setting(pod), pod
-
-
-def setting(one: Object) -> str:
-    """The section of the settings that a job or pod comes from."""
-    role = role_of(one)
-    return f"launch.kubernetes.{role}" if role else "launch.kubernetes"
+        role = role_of(pod)
+        yield f"launch.kubernetes.{role}" if role else "launch.kubernetes", pod
 
 
 def word(one: Object) -> str:
