@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,33 +30,37 @@ def settings(tmp_path: Path) -> Settings:
     return load(ROOT / CPU, [state, "launch.kubernetes.user=1000"])
 
 
-def test_every_stage_is_asked_for_and_nothing_is_made(
-    api: FakeApi, config: Path, settings: Settings, tmp_path: Path
-) -> None:
-    rehearse(settings, tmp_path / "runs" / "demo-1", ["triage", "train"], connect)
+@pytest.fixture
+def rehearsed(config: Path, settings: Settings, tmp_path: Path) -> Callable[..., None]:
+    """Goes through the motions of submitting these stages."""
+
+    def go(*stages: str, workspace: Path = tmp_path / "runs" / "demo-1") -> None:
+        rehearse(settings, workspace, stages, connect)
+
+    return go
+
+
+def test_every_stage_is_asked_for_and_nothing_is_made(api: FakeApi, rehearsed: Any, tmp_path: Path) -> None:
+    rehearsed("triage", "train")
     assert api.count("create", "jobsets") == 2
     assert api.store.objects == {}
     assert not (tmp_path / "runs").exists()
 
 
-def test_what_the_cluster_refuses_is_raised(api: FakeApi, config: Path, settings: Settings, tmp_path: Path) -> None:
+def test_what_the_cluster_refuses_is_raised(api: FakeApi, rehearsed: Any) -> None:
     api.faults.add(Fault("status", "POST", "dryRun", 9, body=answers.status(422, "Invalid", "spec: too many")))
     with pytest.raises(Refused, match="too many"):
-        rehearse(settings, tmp_path / "runs" / "demo-1", ["train"], connect)
+        rehearsed("train")
 
 
-def test_a_run_that_is_there_already_is_no_obstacle(
-    api: FakeApi, config: Path, settings: Settings, tmp_path: Path
-) -> None:
+def test_a_run_that_is_there_already_is_no_obstacle(api: FakeApi, rehearsed: Any) -> None:
     api.put("jobsets", {"metadata": {"name": "demo-1", "namespace": "evenkeel"}})
-    rehearse(settings, tmp_path / "runs" / "demo-1", ["train"], connect)
+    rehearsed("train")
 
 
-def test_a_folder_that_pods_cannot_see_is_refused_without_asking_anybody(
-    api: FakeApi, config: Path, settings: Settings
-) -> None:
+def test_a_folder_that_pods_cannot_see_is_refused_without_asking_anybody(api: FakeApi, rehearsed: Any) -> None:
     with pytest.raises(InputError, match="is not below"):
-        rehearse(settings, Path("/elsewhere/runs/demo-1"), ["train"], connect)
+        rehearsed("train", workspace=Path("/elsewhere/runs/demo-1"))
     assert api.requests == []
 
 
