@@ -5,8 +5,7 @@
 - `passes` — activations, logits, caches
 - `ranks` — what a process of the learner holds, sharded or whole
 - `loop` — what the process with the loop holds besides
-- `servers` — an inference server
-- `processes` — all of them
+- `processes` — all processes, and what an inference server holds
 - `fit` — what fits, and which setting helps
 - `least` — what is needed at the least: the check of `run` and `launch`, without torch
 """

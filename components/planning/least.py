@@ -17,11 +17,9 @@ from components.config.quantities import size
 from components.config.rollout import TorchEngine
 from components.config.servers import VllmEngine
 from components.errors import InputError
-from components.processes.memory import BYTES, GIB, HOW, check_stages, parameters_in, weights_of_engine
+from components.processes.memory import ADAMW, BYTES, GIB, HOW, check_stages, parameters_in, weights_of_engine
 
 FP32 = 4
-STATE = 4
-"""Weights, gradients and two moments."""
 GPU_MEMORY = "nvidia.com/gpu.memory"
 """The label by which NVIDIA's feature discovery states how many MiB a node's GPUs have."""
 
@@ -71,7 +69,7 @@ def pod_needs(settings: Settings, how: KubernetesSettings, parameters: int) -> I
     held, number = BYTES[settings.policy.dtype], parameters
     copies = (weights_of_engine(settings) if isinstance(settings.rollout.engine, TorchEngine) else 0) * number
     if settings.learner.kind == "torch":
-        copies += (STATE if settings.policy.lora is None else 1) * held * number
+        copies += (ADAMW if settings.policy.lora is None else 1) * held * number
     place, what = "launch.kubernetes.learner", "the first pod of the learner"
     if settings.learner.kind != "torch":
         rank = rank_state(settings, on_gpu=how.learner.gpus > 0) * number
@@ -100,7 +98,7 @@ def rank_state(settings: Settings, on_gpu: bool) -> float:
     held = weights if zero and learner.zero.stage < 3 else 0.0
     if settings.policy.lora is not None:
         return held or weights / learner.ranks.processes
-    return held + STATE * FP32 / learner.ranks.processes
+    return held + ADAMW * FP32 / learner.ranks.processes
 
 
 def _gpu(what: str, needed: float, pods: PodSettings, place: str) -> Iterator[Need]:

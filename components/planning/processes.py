@@ -5,10 +5,9 @@ from __future__ import annotations
 from components.config import Settings
 from components.config.servers import VllmEngine
 from components.planning.loop import loop_parts
-from components.planning.parts import MOMENTS, Part, Process
-from components.planning.passes import Load
+from components.planning.parts import GIB, MOMENTS, Part, Process
+from components.planning.passes import DTYPES, Load
 from components.planning.ranks import learner_parts
-from components.planning.servers import server_parts
 from components.planning.shapes import Shape
 
 IMPORTED = 462e6
@@ -19,6 +18,10 @@ CUDA = 0.5 * 2**30
 """Bytes that a CUDA context takes of a GPU. Not measured here."""
 FOLLOWER = 18e6
 """Bytes of those that only rank 0 takes: it samples, too."""
+SERVED = {**DTYPES, "float16": 2}
+CACHED = {"fp8_e4m3": 1, "fp8_e5m2": 1}
+LEAST_TOKENS = 2048
+"""Of the cache where neither the settings nor a GPU state how large it is."""
 
 
 def processes_of(settings: Settings, shape: Shape, load: Load, gpu_memory: float | None = None) -> list[Process]:
@@ -31,11 +34,8 @@ def processes_of(settings: Settings, shape: Shape, load: Load, gpu_memory: float
     settings = as_computed(settings, on_gpu)
     loop, learner = loop_parts(settings, shape, load, on_gpu), learner_parts(settings, shape, load, on_gpu)
     ranks, gpus = settings.learner.ranks.processes, int(on_gpu)
-    found = []
-    if settings.learner.kind == "torch":
-        found.append(Process("loop and learner", 1, [*_libraries(settings, on_gpu), *learner, *loop], gpus))
-    else:
-        found.append(Process("rank 0", 1, [*_libraries(settings, on_gpu), *learner, *loop], gpus))
+    leading = "loop and learner" if settings.learner.kind == "torch" else "rank 0"
+    found = [Process(leading, 1, [*_libraries(settings, on_gpu), *learner, *loop], gpus)]
     if settings.learner.kind != "torch" and ranks > 1:
         name = "rank 1" if ranks == 2 else f"ranks 1 to {ranks - 1}"
         found.append(Process(name, ranks - 1, [*_libraries(settings, on_gpu, FOLLOWER), *learner], gpus))
@@ -76,3 +76,25 @@ def _libraries(settings: Settings, on_gpu: bool = False, less: float = 0.0) -> l
     if on_gpu:
         found.append(Part("CUDA context", CUDA, "an estimate", MOMENTS, True))
     return found
+
+
+def server_parts(settings: Settings, shape: Shape, gpu_memory: float | None) -> list[Part]:
+    """The parts of one of a vLLM server's GPUs, or of a server on CPUs.
+
+    Args:
+        gpu_memory: bytes of a GPU; None where the server runs on CPUs.
+    """
+    engine = settings.rollout.engine
+    assert isinstance(engine, VllmEngine)
+    each = SERVED[settings.policy.dtype if engine.dtype == "policy" else engine.dtype]
+    held = each * shape.parameters / engine.tensor_parallel
+    share = f"1/{engine.tensor_parallel} of all" if engine.tensor_parallel > 1 else "all of them"
+    weights = Part("weights", held, f"{each} bytes each, {share}", MOMENTS, gpu_memory is not None)
+    if gpu_memory is None:
+        return [weights, Part("cache", engine.cpu_cache_gib * GIB, "rollout.engine.cpu_cache_gib", MOMENTS)]
+    number = CACHED.get(engine.kv_cache_dtype, each)  # bytes of each of a token's keys and values
+    token = 2 * number * shape.layers * shape.kv_heads * shape.head_dim / engine.tensor_parallel
+    tokens = engine.max_model_len or LEAST_TOKENS
+    rest = engine.gpu_memory * gpu_memory - held
+    why = f"what is left of rollout.engine.gpu_memory ({engine.gpu_memory:g}); {tokens:,} tokens at least"
+    return [weights, Part("cache", max(rest, tokens * token), why, MOMENTS, True)]
