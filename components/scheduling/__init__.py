@@ -6,7 +6,7 @@
 - `ads`, `window` — Adaptive Data Scheduling: clusters by success, windows at the policy's boundary
 - `walk` — an epoch in which prompts are skipped by chance: `greso` by streaks, `forecast` by a `success` model
 - `mopps` — the prompts whose success lies nearest to a target
-- `pools`, `gate`, `measured` — pools by measured success, and who is let into a draw (`GATES`)
+- `pools` — pools by measured success, and who is let into a draw (`GATES`)
 - `packing`, `checks` — arrays inside a JSON state, and what its fields may hold
 - `ranked` — what `components.clusters` computed, as schedules take it
 
@@ -14,18 +14,11 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from typing import Any
 
 from components.catalog import Catalog
 from components.config import Settings
-from components.config.scheduling import (
-    AdsSchedule,
-    ForecastSchedule,
-    GresoSchedule,
-    MoppsSchedule,
-    PoolsSchedule,
-    PythonSchedule,
-)
+from components.config.scheduling import PythonSchedule
 from components.errors import InputError
 from components.scheduling.ads import Ads
 from components.scheduling.base import Schedule
@@ -46,33 +39,6 @@ def _by_id(clusters: Clusters) -> list[Prompt]:
     return sorted((prompt for members in clusters.values() for prompt in members), key=lambda prompt: prompt.id)
 
 
-def _uniform(clusters: Clusters, settings: Settings) -> Schedule:
-    return Uniform(_by_id(clusters), settings.seed)
-
-
-def _greso(clusters: Clusters, settings: Settings) -> Schedule:
-    return Greso(_by_id(clusters), cast(GresoSchedule, settings.schedule), settings.seed, thin=_thin(settings))
-
-
-def _forecast(clusters: Clusters, settings: Settings) -> Schedule:
-    schedule = cast(ForecastSchedule, settings.schedule)
-    size = settings.rollout.group_size
-    return Forecast(_by_id(clusters), schedule, size, settings.seed, thin=_thin(settings))
-
-
-def _thin(settings: Settings) -> bool:
-    """Whether a step draws fewer prompts where some are skipped; with dynamic sampling it goes on to a full batch."""
-    return settings.rollout.dynamic_sampling is None
-
-
-def _mopps(clusters: Clusters, settings: Settings) -> Schedule:
-    return Mopps(_enough(clusters, settings), cast(MoppsSchedule, settings.schedule), settings.seed)
-
-
-def _pools(clusters: Clusters, settings: Settings) -> Schedule:
-    return DifficultyPools(_enough(clusters, settings), cast(PoolsSchedule, settings.schedule), settings.seed)
-
-
 def _enough(clusters: Clusters, settings: Settings) -> list[Prompt]:
     """All prompts, if a draw of distinct ones is possible."""
     prompts = _by_id(clusters)
@@ -85,20 +51,20 @@ def _enough(clusters: Clusters, settings: Settings) -> list[Prompt]:
     return prompts
 
 
-def _ads(clusters: Clusters, settings: Settings) -> Schedule:
-    return Ads(clusters, cast(AdsSchedule, settings.schedule), settings.seed)
+def _thin(settings: Settings) -> bool:
+    """Whether a step draws fewer prompts where some are skipped; with dynamic sampling it goes on to a full batch."""
+    return settings.rollout.dynamic_sampling is None
 
 
-SCHEDULES: dict[str, Callable[[Clusters, Settings], Schedule]] = {
-    "uniform": _uniform,
-    "difficulty_pools": _pools,
-    "ads": _ads,
-    "greso": _greso,
-    "mopps": _mopps,
-    "forecast": _forecast,
+SCHEDULES: dict[str, Callable[[Clusters, Any], Schedule]] = {
+    "uniform": lambda clusters, s: Uniform(_by_id(clusters), s.seed),
+    "difficulty_pools": lambda clusters, s: DifficultyPools(_enough(clusters, s), s.schedule, s.seed),
+    "ads": lambda clusters, s: Ads(clusters, s.schedule, s.seed),
+    "greso": lambda clusters, s: Greso(_by_id(clusters), s.schedule, s.seed, thin=_thin(s)),
+    "mopps": lambda clusters, s: Mopps(_enough(clusters, s), s.schedule, s.seed),
+    "forecast": lambda clusters, s: Forecast(_by_id(clusters), s.schedule, s.rollout.group_size, s.seed, thin=_thin(s)),
 }
-
-
+"""``schedule.kind`` -> builds it from clusters and the `Settings` of which that section is."""
 OUTSIDE: Catalog[ScheduleEntry] = Catalog(ScheduleEntry, {})
 
 

@@ -1,25 +1,101 @@
-"""Prompts in pools by measured success, a share of every draw for each pool, and a gate in front of all of them."""
+"""Prompts in pools by measured success, a share of every draw for each pool, and a gate in front of all of them.
+
+A group whose completions are all right or all wrong has no advantage and teaches nothing (2503.14476). Dynamic sampling
+finds that out by sampling it; a gate by remembering.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
-from components.config.scheduling import PoolsSchedule
+from components.config.scheduling import GradientGate, PoolsSchedule
 from components.scheduling.base import Schedule, State
 from components.scheduling.checks import share, whole
-from components.scheduling.gate import GATES
-from components.scheduling.measured import FIELDS, NEVER, Measured
-from components.scheduling.packing import Array
+from components.scheduling.packing import Array, Marks, pack, unpack
 from components.types import Group, Prompt
 
 POOLS = ("unseen", "normal", "hard", "easy")
 """In the order in which they fill up what another pool lacks."""
 UNSEEN, NORMAL, HARD, EASY = range(4)
 GOLDEN = (5**0.5 - 1) / 2
+FIELDS = ("measured", "success", "measured_at")
+NEVER = -1
+Gate = Callable[[Array, Array], Marks]
+"""Success of M prompts when last drawn, and how many draws ago that was (1: the last one) -> who is let in, ``[M]``.
+
+Success is NaN where nothing could be scored.
+"""
+
+
+def gradient(settings: GradientGate) -> Gate:
+    """Closed to prompts that carried no gradient, for ``retry`` draws: the policy has moved on by then.
+
+    Those that could not be scored carried none either.
+
+    One that carried a gradient sits out ``rest`` draws, so that the refill of a step does not take it again under the
+    same policy.
+    """
+
+    def admits(success: Array, waited: Array) -> Marks:
+        carried = (success > settings.low) & (success < settings.high)
+        return (waited > settings.retry) | (carried & (waited > settings.rest))
+
+    return admits
+
+
+def everyone(_settings: object) -> Gate:
+    """Open to all."""
+    return lambda success, _waited: np.ones(len(success), bool)
+
+
+GATES: dict[str, Callable[[Any], Gate]] = {"gradient": gradient, "open": everyone}
+"""``schedule.gate.kind`` -> its builder, which takes that section. A prompt that was never drawn is always admitted."""
+
+
+class Measured:
+    """Last success ``success [N]`` in [0, 1] and the draw ``at [N]`` that measured it.
+
+    Success is NaN where the last draw could not be scored, and where there was none; there ``at`` is `NEVER`.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.success: Array = np.full(count, np.nan, np.float64)
+        self.at: Array = np.full(count, NEVER, np.int32)
+
+    def note(self, outcomes: Mapping[int, float | None], draw: int) -> None:
+        """Place of a prompt -> its success in draw number ``draw``; None: it could not be scored."""
+        places = list(outcomes)
+        self.success[places] = [np.nan if success is None else success for success in outcomes.values()]
+        self.at[places] = draw
+
+    def state_dict(self) -> dict[str, str]:
+        """As large as the prompts drawn are many, whatever the number of all."""
+        places = np.flatnonzero(self.at != NEVER)
+        packed = (pack(places, "i4"), pack(self.success[places], "f8"), pack(self.at[places], "i4"))
+        return dict(zip(FIELDS, packed, strict=True))
+
+    def load_state_dict(self, state: Mapping[str, Any], draws: int) -> None:
+        """Take over a state that was saved before draw number ``draws``.
+
+        Raises:
+            ValueError: places or values that cannot be.
+        """
+        kinds = ("i4", "f8", "i4")
+        places, success, at = (unpack(state, name, kind) for name, kind in zip(FIELDS, kinds, strict=True))
+        possible = (
+            len(places) == len(success) == len(at)
+            and bool((np.diff(places) > 0).all())
+            and bool(((places >= 0) & (places < len(self.success)) & (at >= 0) & (at < max(draws, 1))).all())
+            and bool((((success >= 0) & (success <= 1)) | np.isnan(success)).all())
+        )
+        if not possible:
+            raise ValueError(f"state does not fit: {', '.join(FIELDS)} are measurements that cannot be")
+        self.success[:], self.at[:] = np.nan, NEVER
+        self.success[places], self.at[places] = success, at
 
 
 class DifficultyPools(Schedule):

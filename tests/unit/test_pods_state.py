@@ -85,6 +85,15 @@ def state(depot: Depot, folder: Path, who: str = "pod") -> State:
     return State(bucket, folder, Writer(bucket, who))
 
 
+def put(depot: Depot, folder: Path, *steps: int) -> State:
+    """That of a pod that has put a checkpoint after each of these steps."""
+    found = state(depot, folder)
+    for step in steps:
+        checkpoint(folder, step, saved=[step])
+        assert found.put()
+    return found
+
+
 # State
 
 
@@ -114,11 +123,7 @@ def test_a_checkpoint_that_was_made_to_leave_goes_with_those_that_are_kept(depot
 
 
 def test_what_no_state_needs_any_more_is_removed(depot, tmp_path, names):
-    folder = tmp_path / "one"
-    first = state(depot, folder)
-    for step in range(1, 6):
-        checkpoint(folder, step, saved=[step])
-        first.put()
+    put(depot, tmp_path / "one", *range(1, 6))
     found = names("state")
     assert [name for name in found if name.startswith("manifests")] == [
         "manifests/000001-00000004.json",
@@ -131,9 +136,7 @@ def test_what_no_state_needs_any_more_is_removed(depot, tmp_path, names):
 
 def test_a_state_that_was_half_put_is_not_taken(depot, tmp_path, monkeypatch):
     folder = tmp_path / "one"
-    first = state(depot, folder)
-    checkpoint(folder, 1, saved=[1])
-    first.put()
+    first = put(depot, folder, 1)
     checkpoint(folder, 2, saved=[2])
     original, calls = uploads.put_blob, []
 
@@ -151,10 +154,7 @@ def test_a_state_that_was_half_put_is_not_taken(depot, tmp_path, monkeypatch):
 
 def test_a_damaged_state_is_said_and_the_one_before_is_taken(depot, tmp_path, capsys, s3_server, run):
     folder = tmp_path / "one"
-    first = state(depot, folder)
-    for step in (1, 2):
-        checkpoint(folder, step, saved=[step])
-        first.put()
+    put(depot, folder, 1, 2)
     damaged = manifest(folder)[f"step-000002/{SHARD}"]
     s3_server.client.put_object(Bucket=BUCKET, Key=f"runs/{run}/state/blobs/{damaged}", Body=b"weights of step X")
     assert state(depot, tmp_path / "two").restore() == 1
@@ -167,9 +167,7 @@ def test_a_damaged_state_is_said_and_the_one_before_is_taken(depot, tmp_path, ca
 def test_a_state_that_nobody_may_read_is_no_reason_to_begin_anew(s3_server, run, tmp_path, method, path, names):
     with FaultyProxy(s3_server.port).running() as proxy:
         depot = Depot(f"s3://{BUCKET}/runs/{run}", proxy.url, transfer=PATIENCE)
-        first = state(depot, tmp_path / "one")
-        checkpoint(tmp_path / "one", 1, saved=[1])
-        first.put()
+        put(depot, tmp_path / "one", 1)
         before = names("state")
         second = state(depot, tmp_path / "two")
         proxy.faults.append(Fault("telling", method, path, times=99))
@@ -182,19 +180,14 @@ def test_a_state_that_nobody_may_read_is_no_reason_to_begin_anew(s3_server, run,
 def test_what_somebody_else_put_beside_the_states_is_passed_over(depot, tmp_path, s3_server, run):
     for key in ("manifests/", "manifests/readme.txt", "writers/", "writers/readme.txt"):
         s3_server.client.put_object(Bucket=BUCKET, Key=f"runs/{run}/state/{key}", Body=b"")
-    first = state(depot, tmp_path / "one")
-    for step in (1, 2, 3):
-        checkpoint(tmp_path / "one", step, saved=[step])
-        assert first.put()
+    put(depot, tmp_path / "one", 1, 2, 3)
     second = state(depot, tmp_path / "two")
     assert (second.restore(), second._writer.number) == (3, 2)
 
 
 def test_a_damaged_manifest_does_not_keep_others_from_being_put(depot, tmp_path, s3_server, run, capsys, names):
     folder = tmp_path / "one"
-    first = state(depot, folder)
-    checkpoint(folder, 1, saved=[1])
-    first.put()
+    first = put(depot, folder, 1)
     s3_server.client.put_object(Bucket=BUCKET, Key=f"runs/{run}/state/manifests/000001-00000001.json", Body=b"{")
     for step in (2, 3):
         checkpoint(folder, step, saved=[step])
@@ -242,9 +235,7 @@ def test_a_folder_that_has_a_state_keeps_it(depot, tmp_path):
 
 def test_a_pod_that_has_been_succeeded_puts_and_removes_nothing_more(depot, tmp_path, names):
     old, new = tmp_path / "old", tmp_path / "new"
-    first = state(depot, old)
-    checkpoint(old, 1, saved=[1])
-    first.put()
+    first = put(depot, old, 1)
     second = state(depot, new, "its successor")
     assert second.restore() == 1
     before = names("state")
@@ -259,9 +250,7 @@ def test_a_pod_that_has_been_succeeded_puts_and_removes_nothing_more(depot, tmp_
 
 def test_what_an_old_pod_puts_at_the_last_moment_counts_as_older(depot, tmp_path, monkeypatch):
     old, new = tmp_path / "old", tmp_path / "new"
-    first = state(depot, old)
-    checkpoint(old, 1, saved=[1])
-    first.put()
+    first = put(depot, old, 1)
     second = state(depot, new)
     second.restore()
     look, seen = first._writer.check, []
@@ -288,9 +277,7 @@ def test_what_an_old_pod_puts_at_the_last_moment_counts_as_older(depot, tmp_path
 
 def test_a_file_that_an_old_pod_took_away_is_sent_again_with_the_next_checkpoint(depot, tmp_path, s3_server, run):
     folder = tmp_path / "one"
-    first = state(depot, folder)
-    checkpoint(folder, 1, saved=[1])
-    first.put()
+    first = put(depot, folder, 1)
     shared = manifest(folder)["step-000001/reference"]
     s3_server.client.delete_object(Bucket=BUCKET, Key=f"runs/{run}/state/blobs/{shared}")
     checkpoint(folder, 2, saved=[1, 2])
@@ -321,9 +308,7 @@ def test_a_checkpoint_that_goes_while_it_is_read_gives_way_to_the_newer_one(depo
 
 def test_a_checkpoint_of_a_run_that_began_anew_is_another_one(depot, tmp_path):
     folder = tmp_path / "one"
-    first = state(depot, folder)
-    checkpoint(folder, 1, saved=[1])
-    assert first.put()
+    first = put(depot, folder, 1)
     shutil.rmtree(folder)
     (tmp_path / "inode").touch()  # the folder's number is taken
     checkpoint(folder, 1, saved=[1])
@@ -337,9 +322,7 @@ def test_a_run_that_is_forgotten_leaves_nothing_and_no_other_run_is_touched(depo
     other = Depot(f"{depot.uri}-2", depot.endpoint_url, transfer=PATIENCE)
     for one in (depot, other):
         folder = tmp_path / one.uri[-3:]
-        first = state(one, folder)
-        checkpoint(folder, 1, saved=[1])
-        first.put()
+        put(one, folder, 1)
     assert forget(depot) > 4
     assert names("state") == []
     assert state(other, tmp_path / "two").restore() == 1

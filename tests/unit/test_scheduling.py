@@ -158,24 +158,28 @@ def test_a_draw_is_whole_windows_of_distinct_clusters():
         assert {name[1:] for name in drawn} == {"00", "01", "02", "03"}
 
 
-def test_worked_update_of_the_cluster_probabilities():
-    schedule = with_state(ads(), success=[0.8, 0.2, 0.5, 0.5])
-    schedule.observe([])
-    assert state(schedule)["probability"] == pytest.approx([0.295, 0.205, 0.25, 0.25])
+EQUAL = [0.25] * 4
 
 
-@pytest.mark.parametrize(("alpha", "expected"), [(0.0, [0.25] * 4), (1.0, [0.4, 0.1, 0.25, 0.25])])
-def test_alpha_zero_never_changes_the_probabilities_and_one_follows_success_at_once(alpha, expected):
-    schedule = with_state(ads(alpha=alpha), success=[0.8, 0.2, 0.5, 0.5])
+@pytest.mark.parametrize(
+    ("sizes", "changes", "success", "expected"),
+    [
+        ((), {}, [0.8, 0.2, 0.5, 0.5], [0.295, 0.205, 0.25, 0.25]),
+        ((), {"alpha": 0.0}, [0.8, 0.2, 0.5, 0.5], EQUAL),  # nothing changes
+        ((), {"alpha": 1.0}, [0.8, 0.2, 0.5, 0.5], [0.4, 0.1, 0.25, 0.25]),  # follows success at once
+        ((), {}, [0.3] * 4, EQUAL),
+        ((), {}, [0.0] * 4, EQUAL),
+        # The weight can be the variance of success.
+        ((), {"weight": "boundary", "alpha": 1.0}, [0.5, 0.9, 0.1, 1.0], [0.25 / 0.43, 0.09 / 0.43, 0.09 / 0.43, 0]),
+        ((), {"weight": "boundary"}, [0.0, 1.0, 1.0, 0.0], EQUAL),  # all weights are zero
+        # A floor is one, whatever the other clusters take.
+        ([4] * 8, {"min_prob": 0.9, "alpha": 1.0}, [1.0] + [0.0] * 7, [1 - 7 * 0.9 / 8] + [0.9 / 8] * 7),
+    ],
+)
+def test_worked_updates_of_the_cluster_probabilities(sizes, changes, success, expected):
+    schedule = with_state(ads(*sizes, **changes), success=success)
     schedule.observe([])
     assert state(schedule)["probability"] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("success", [[0.3] * 4, [0.0] * 4])
-def test_equal_success_keeps_the_clusters_equal(success):
-    schedule = with_state(ads(), success=success)
-    schedule.observe([])
-    assert state(schedule)["probability"] == pytest.approx([0.25] * 4)
 
 
 def test_a_cluster_without_success_fades_whether_or_not_it_is_visited():
@@ -195,30 +199,11 @@ def test_worked_decay_of_a_cluster_that_nothing_in_it_solves(steps, share):
     assert state(schedule)["probability"][0] == pytest.approx(share, rel=0.05)
 
 
-def test_the_weight_can_be_the_variance_of_success_instead_of_success():
-    schedule = with_state(ads(weight="boundary", alpha=1.0), success=[0.5, 0.9, 0.1, 1.0])
-    schedule.observe([])
-    shares = [0.25 / 0.43, 0.09 / 0.43, 0.09 / 0.43, 0.0]
-    assert state(schedule)["probability"] == pytest.approx(shares)
-
-
-def test_weights_that_are_all_zero_make_the_clusters_equal():
-    schedule = with_state(ads(weight="boundary"), success=[0.0, 1.0, 1.0, 0.0])
-    schedule.observe([])
-    assert state(schedule)["probability"] == pytest.approx([0.25] * 4)
-
-
 def test_a_floor_keeps_a_cluster_without_success_in_the_draw():
     schedule = with_state(ads(min_prob=0.2), success=[0.0, 0.5, 0.5, 0.5])
     for _ in range(50):
         schedule.observe([])
     assert state(schedule)["probability"] == pytest.approx([0.05] + [0.95 / 3] * 3)
-
-
-def test_a_floor_is_one_whatever_the_other_clusters_take():
-    schedule = with_state(ads(*[4] * 8, min_prob=0.9, alpha=1.0), success=[1.0] + [0.0] * 7)
-    schedule.observe([])
-    assert state(schedule)["probability"] == pytest.approx([1 - 7 * 0.9 / 8] + [0.9 / 8] * 7)
 
 
 @given(

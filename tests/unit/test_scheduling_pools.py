@@ -14,8 +14,7 @@ from pydantic import ValidationError
 
 from components.config.scheduling import GradientGate, PoolsSchedule
 from components.scheduling import DifficultyPools, Schedule, Uniform
-from components.scheduling.gate import GATES, gradient
-from components.scheduling.pools import POOLS, allot, longest_waiting
+from components.scheduling.pools import GATES, POOLS, allot, gradient, longest_waiting
 from components.types import Group, Prompt
 
 

@@ -100,8 +100,8 @@ MUTATIONS = (
     ),
     Mutation("scheduling/pools.py", "np.isnan(success) | ", ""),
     Mutation("scheduling/pools.py", "min(size - takes[pool], count - sum(takes))", "size - takes[pool]"),
-    Mutation("scheduling/gate.py", "(waited > settings.retry) | ", ""),
-    Mutation("scheduling/measured.py", "self.at[places] = draw", "self.at[places] = 0"),
+    Mutation("scheduling/pools.py", "(waited > settings.retry) | ", ""),
+    Mutation("scheduling/pools.py", "self.at[places] = draw", "self.at[places] = 0"),
     # Rewards: what is right, what is unscorable.
     Mutation("rewards/exact.py", "answer.strip() == prompt", "answer.strip() in prompt"),
     Mutation("rewards/base.py", "text.rpartition(marker)", "text.partition(marker)"),
