@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import Annotated, get_args
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
+from components.launch.kubernetes.api import Cluster
+from components.launch.kubernetes.diagnosis import Finding
 from components.launch.kubernetes.names import Role
 from components.printing import block, message, printable
 from components.working import clock
 from flows.cli.base import AsJson, answer, app, console
+from flows.cluster import runs as clusters
+from flows.cluster.runs import ClusterRun
 from flows.display.output import field, print_json, say
-
-if TYPE_CHECKING:
-    from components.launch.kubernetes.api import Cluster
-    from components.launch.kubernetes.diagnosis import Finding
-    from flows.cluster.runs import ClusterRun
 
 cluster = typer.Typer(help="Runs on a Kubernetes cluster: what they do, their logs, their end.", no_args_is_help=True)
 app.add_typer(cluster, name="cluster")
@@ -30,12 +29,6 @@ EVENKEEL = "evenkeel"
 STYLES = {"pending": "yellow", "running": "cyan", "succeeded": "green", "failed": "red", "cancelled": "red"}
 
 
-def connected(namespace: str, context: str | None) -> Cluster:
-    from components.launch.kubernetes.api import Cluster  # loads the client, which takes a second
-
-    return Cluster.connect(namespace, context)
-
-
 @cluster.command()
 def status(
     run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run's id, or its JobSet's name.")] = None,
@@ -45,9 +38,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """What the runs on the cluster are doing, or all about one: its pods, and what is the matter with them."""
-    from flows.cluster import runs as clusters
-
-    place = connected(namespace, context)
+    place = Cluster.connect(namespace, context)
     if run is None:
         found = clusters.all_runs(place)
         table = _table(found) if found else f"no runs in namespace {namespace}"
@@ -85,11 +76,9 @@ def logs(
     context: Context = None,
 ) -> None:
     """What a pod of a run has printed."""
-    from flows.cluster import runs as clusters
-
     if role not in get_args(Role):
         raise typer.BadParameter(f"{role!r} is not one of {', '.join(get_args(Role))}")
-    place = connected(namespace, context)
+    place = Cluster.connect(namespace, context)
     for line in clusters.log(place, clusters.find(place, run, stage), role, index, follow=follow):  # type: ignore[arg-type]
         print(block(line), flush=True)
 
@@ -97,9 +86,7 @@ def logs(
 @cluster.command()
 def cancel(run: Run, stage: Stage = "train", namespace: Namespace = EVENKEEL, context: Context = None) -> None:
     """End a run on the cluster. It writes a checkpoint first, from which it continues when it is started again."""
-    from flows.cluster import runs as clusters
-
-    place = connected(namespace, context)
+    place = Cluster.connect(namespace, context)
     found = clusters.find(place, run, stage)
     assert found.jobset is not None
     place.delete_jobset(found.name, found.jobset["metadata"]["uid"])

@@ -12,6 +12,7 @@ from components.errors import InputError
 from components.printing import block
 from flows.cli.base import AsJson, Config, Debug, Overrides, app
 from flows.cli.runs import run
+from flows.cluster import dry_run as launching
 from flows.host.git import project_root
 from flows.run.workspace import locate
 
@@ -39,8 +40,6 @@ def launch(
     if not dry_run:
         run(config, overrides=[*(overrides or ()), "launch.kind=kubernetes"], as_json=as_json, debug=debug)
         return
-    from flows.cluster import dry_run as launching
-
     workspace = locate(project_root(Path.cwd()), config, overrides or ())
     plan = launching.planned(workspace, _note)
     manifests, table = launching.shown(plan)

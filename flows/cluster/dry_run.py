@@ -13,6 +13,7 @@ from components.config.kubernetes import VolumeState
 from components.errors import InputError
 from components.installed import pins_digest
 from components.launch.kubernetes import cost
+from components.launch.kubernetes.api import Cluster
 from components.launch.kubernetes.manifests import as_yaml, jobset
 from components.launch.kubernetes.plan import USER, RunPlan, Submission, plan_run
 from components.launch.kubernetes.submission import submitter
@@ -55,12 +56,7 @@ def shown(plan: RunPlan) -> tuple[str, str]:
 
 
 def check_on_server(plan: RunPlan) -> None:
-    """Have the cluster go through the motions: schemas, admission, quotas that count objects; nothing is made.
-
-    Raises:
-        InputError: there is no cluster, or it would refuse.
-    """
-    from components.launch.kubernetes.api import Cluster  # loads the client, which takes a second
-
+    """Have the cluster go through the motions: schemas, admission, quotas that count objects; nothing is made. That
+    there is no cluster, or that it would refuse, is an `InputError`."""
     cluster = Cluster.connect(plan.how.namespace, plan.how.context)
     cluster.dry_run(jobset(plan))
