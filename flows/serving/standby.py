@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 
 from components.loading import without_collection
@@ -43,8 +43,10 @@ alone."""
 def become_flow_run() -> None:
     """Load, wait for the environment of a flow run, and take it. The process ends where the worker has ended."""
     began, since = dict(os.environ), time.time_ns()
-    load(NEEDED)
-    files = changes(loaded_files())
+    with without_collection():
+        for module in NEEDED:
+            importlib.import_module(module)
+    files = changes({file for one in list(sys.modules.values()) if (file := getattr(one, "__file__", None))})
     line = sys.stdin.readline()
     if not line:
         sys.exit(0)
@@ -56,17 +58,6 @@ def become_flow_run() -> None:
     os.environ.clear()
     os.environ.update(env)
     sys.modules.pop("prefect.engine", None)  # it is run as the main module
-
-
-def load(modules: Sequence[str]) -> None:
-    with without_collection():
-        for module in modules:
-            importlib.import_module(module)
-
-
-def loaded_files() -> set[str]:
-    """The files that modules were loaded from."""
-    return {file for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
 
 
 def changes(files: set[str] | Mapping[str, int]) -> dict[str, int]:
