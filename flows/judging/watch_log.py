@@ -52,19 +52,26 @@ class Watch:
         """Watch until the pipe ends or nothing has been new for ``quiet`` seconds. Exit code 3: a grave rule fired."""
         latest = time.monotonic()
         while True:
-            found = [source() for source in sources]
-            new = False
-            for number, lines in enumerate(found):
-                for line in lines or ():
-                    new = True
-                    self.live.take(line, number)
-            ended = all(lines is None for lines in found)
-            latest = time.monotonic() if new else latest
+            new, ended = self._take(sources)
             self.tell(settled=ended or not new)
-            if ended or time.monotonic() - latest >= self.quiet:
-                return EXIT_NO_CANDIDATE if self.grave else 0
-            if not new:
+            if ended:
+                break
+            if new:
+                latest = time.monotonic()  # after what was said of it: a slow call is no quiet log
+            elif time.monotonic() - latest >= self.quiet:
+                break
+            else:
                 time.sleep(self.every)
+        return EXIT_NO_CANDIDATE if self.grave else 0
+
+    def _take(self, sources: Sequence[Source]) -> tuple[bool, bool]:
+        """Take the new lines of all; whether there were any, and whether every source has ended."""
+        new, found = False, [source() for source in sources]
+        for number, lines in enumerate(found):
+            for line in lines or ():
+                new = True
+                self.live.take(line, number)
+        return new, all(lines is None for lines in found)
 
     def tell(self, settled: bool) -> None:
         """Say what is new, write that down, and call for what is grave."""

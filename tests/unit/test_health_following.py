@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -154,6 +155,15 @@ def test_a_restart_says_nothing_twice_and_goes_on(tmp_path):
     assert watch.follow(sources([path])) == 0  # the rule goes on holding: it has been said
     assert [line.split("  ")[0] for line in lines] == ["step 3", "step 4"]
     assert [verdict["step"] for verdict in called] == [2]
+
+
+def test_a_call_that_takes_longer_than_the_log_may_be_quiet_does_not_end_the_watch(tmp_path):
+    path = tmp_path / "log"
+    path.write_text(rows(0.1, 0.1))
+    watch, lines = watching(tmp_path, path)
+    watch.calls, watch.quiet = [lambda _: time.sleep(0.02) or "called"], 0.01
+    watch.follow(sources([path]))
+    assert [line.split("  ")[0] for line in lines if "  " in line] == ["step 1", "step 2"]
 
 
 def test_a_rotated_log_and_a_restart_do_not_make_a_rule_speak_again(tmp_path):
