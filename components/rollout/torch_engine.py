@@ -85,11 +85,7 @@ class TorchEngine(Engine):
         routes: RouteLog,
         work: Work,
     ) -> list[Completion]:
-        context: Context
-        if self._dense is None:
-            context = ModelContext(self._policy, prompts)
-        else:
-            context = DenseContext(self._dense, prompts, sampling.max_new_tokens)
+        context = self._context(prompts, sampling.max_new_tokens)
         logits = context.read_prompts(sampling.n)
         routes.note_prompts()
         writing = Writing(len(logits), sampling, self._policy.eos_id, logits.device)
@@ -109,6 +105,11 @@ class TorchEngine(Engine):
                 choice = choice.rows(staying)
             logits = context.read(choice)
             routes.note_tokens(writing.rows)
+
+    def _context(self, prompts: Sequence[Sequence[int]], limit: int) -> Context:
+        if self._dense is None:
+            return ModelContext(self._policy, prompts)
+        return DenseContext(self._dense, prompts, limit)
 
     def _mixer(self, sampling: Sampling, rows: int, seed: int) -> Mixer | None:
         """What mixes the steps of one batch of ``rows``; None where the sampling does not use it."""
