@@ -21,20 +21,17 @@ from typing import TYPE_CHECKING
 
 from components.errors import EvenkeelError
 from components.processes.ranked import die_with_parent
+from flows.serving.standby import COMMAND, FLOW_RUN, START_WITHIN, become_flow_run
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun
 
-START_WITHIN = "EVENKEEL_START_WITHIN"
-"""Seconds after its time within which a scheduled run may start; without it, any time will do."""
-FLOW_RUN = "PREFECT__FLOW_RUN_ID"
 STARTS = "EVENKEEL_FLOW_RUN_STARTS"
 """How often the engine was started again in this process."""
 MOST_STARTS = 5
 PATIENCE = 300.0
 """Seconds that a server may be unreachable."""
 UNDER_WAY = ("PENDING", "RUNNING")
-COMMAND = [sys.executable, "-m", "flows.serving.flow_run"]
 
 
 def read_flow_run(flow_run: str) -> FlowRun:
@@ -89,8 +86,6 @@ def unexpected(record: logging.LogRecord) -> bool:
 def main() -> None:
     die_with_parent()  # the worker
     if "--standby" in sys.argv:
-        from flows.serving.standby import become_flow_run
-
         become_flow_run()
     gc.set_threshold(100_000)  # loading Prefect makes much that stays: to look through it took a fifth of the time
     for logger in ("prefect.engine", "prefect.flow_runs"):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
-from flows.serving.flow_run import FLOW_RUN, START_WITHIN, skip_if_late
+from flows.serving.flow_run import skip_if_late
+from flows.serving.standby import FLOW_RUN, START_WITHIN
 
 RUNNER = ("-m", "prefect", "flow-run", "execute")
 

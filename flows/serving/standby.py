@@ -18,8 +18,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from components.loading import without_collection
-from flows.serving.flow_run import COMMAND, FLOW_RUN, START_WITHIN
 
+COMMAND = [sys.executable, "-m", "flows.serving.flow_run"]
+FLOW_RUN = "PREFECT__FLOW_RUN_ID"
+START_WITHIN = "EVENKEEL_START_WITHIN"
+"""Seconds after its time within which a scheduled run may start; without it, any time will do."""
 NONE_YET = "0" * 36
 """In place of the id of the flow run, and as long."""
 NEEDED = (

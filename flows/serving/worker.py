@@ -26,8 +26,7 @@ from prefect.utilities.processutils import consume_process_output, setup_signal_
 from prefect.utilities.processutils import run_process as start_process
 from prefect.workers.process import ProcessWorker
 
-from flows.serving.flow_run import COMMAND, FLOW_RUN
-from flows.serving.standby import NONE_YET
+from flows.serving.standby import COMMAND, FLOW_RUN, NONE_YET
 
 
 class Standby:

@@ -20,8 +20,7 @@ from anyio.abc import Process
 
 from flows.host.processes import mark_of
 from flows.serving import worker
-from flows.serving.flow_run import FLOW_RUN, START_WITHIN
-from flows.serving.standby import NONE_YET
+from flows.serving.standby import FLOW_RUN, NONE_YET, START_WITHIN
 from flows.serving.worker import Standby
 from tests.code_graph import ROOT
 
