@@ -53,20 +53,16 @@ def _reach(graph: dict[str, set[str]], start: str) -> set[str]:
     return seen
 
 
-def top_level_imports(path: Path, known: Collection[str]) -> set[str]:
-    """Modules among ``known`` that a file imports outside functions, those for type checkers included."""
-    waiting: list[ast.stmt] = list(ast.parse(path.read_text(encoding="utf-8")).body)
+def imports_among(path: Path, known: Collection[str]) -> set[str]:
+    """Modules among ``known`` that a file imports, inside of functions and for type checkers as well."""
     names: set[str] = set()
-    while waiting:
-        node = waiting.pop()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             # `from package import module` imports the module, and not what else the package's own file holds.
             full = {f"{node.module}.{alias.name}" for alias in node.names}
             names |= full if full <= set(known) else full | {node.module}
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            waiting += [child for child in ast.walk(node) if isinstance(child, ast.Import | ast.ImportFrom)]
     return names & set(known)
 
 

@@ -3,7 +3,8 @@
 - `base` — the seam `Store`: put-if-absent, compare-and-swap, folders under their digest
 - `directory` — a store in a folder
 - `copying` — trees copied, and digested while they are
-- `s3` — a store in a bucket; loads boto3, so only where the settings use it
+- `s3` — a store in a bucket
+- `stores` — the store that the settings name; boto3 is loaded only for one in a bucket
 - `candidates` — propose a checkpoint with its evidence, which a run that is repeated keeps
 - `signing` — signatures over the files of a checkpoint, made with `model-signing`
 - `attestations` — signatures over the evidence for a checkpoint, and over its comparison with a champion
@@ -22,12 +23,9 @@
 In a store: `registry.json`, `candidates/<digest>.json`, `signatures/<digest>/<key>.json`, `attestations/`,
 `approvals/<digest>/<sha256>.json`, `promotions/<number>.json`, `policies/<sha256>.json`, `aliases/<name>.json`, and the
 trees of checkpoints and of evidence; in a witness `heads/<number>.json`. A new kind of store is one file and one entry
-in `STORES`.
+in `stores`.
 """
 
-from collections.abc import Callable
-
-from components.config.registry import RegistrySettings
 from components.registry.aliases import Alias, challenge, challenger, champion, sound_history
 from components.registry.appending import settle
 from components.registry.approvals import Approval, approvals_of, read_approval, sign, store_approval
@@ -50,29 +48,13 @@ from components.registry.records import PromotionRecord
 from components.registry.rollback import rollback, rollback_question, standing_on_rollback
 from components.registry.standing import Standing, Terms, standing
 from components.registry.statements import Question, Statement, state
-
-
-def _s3(settings: RegistrySettings) -> Store:
-    from components.registry.s3 import S3Store
-
-    return S3Store(settings)
-
-
-STORES: dict[str, Callable[[RegistrySettings], Store]] = {
-    "directory": lambda settings: DirectoryStore(settings.path),
-    "s3": _s3,
-}
-
-
-def open_store(settings: RegistrySettings) -> Store:
-    """The store the settings name."""
-    return STORES[settings.kind](settings)
-
+from components.registry.stores import open_store
 
 __all__ = [
-    "Alias", "Approval", "Candidate", "Conflict", "History", "NotApproved", "PromotionRecord", "Question", "Standing",
-    "Statement", "Store", "Terms", "Unavailable", "approvals_of", "candidates", "challenge", "challenger", "champion",
-    "decided", "find", "identify", "open_store", "promote", "propose", "question", "read_approval", "read_candidate",
-    "read_history", "records", "reject", "rejection_question", "rollback", "rollback_question", "settle", "sign",
-    "sound_history", "standing", "standing_on", "standing_on_rollback", "standing_unjudged", "state", "store_approval",
+    "Alias", "Approval", "Candidate", "Conflict", "DirectoryStore", "History", "NotApproved", "PromotionRecord",
+    "Question", "Standing", "Statement", "Store", "Terms", "Unavailable", "approvals_of", "candidates", "challenge",
+    "challenger", "champion", "decided", "find", "identify", "open_store", "promote", "propose", "question",
+    "read_approval", "read_candidate", "read_history", "records", "reject", "rejection_question", "rollback",
+    "rollback_question", "settle", "sign", "sound_history", "standing", "standing_on", "standing_on_rollback",
+    "standing_unjudged", "state", "store_approval",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from components.registry.base import Store, check_digest, reading
 from components.registry.candidates import PREFIX as CANDIDATES
 from components.registry.history import History
 from components.registry.identity import KEY, SHOWN, identity
+from components.registry.stores import open_store
 
 PREFIX = "heads/"
 HOW = (
@@ -31,8 +32,6 @@ def witness_of(policy: Policy) -> Store | None:
     Raises:
         InputError: the policy was not read from a project, or the store cannot be reached.
     """
-    from components.registry import open_store
-
     settings = policy.settings.witness
     if settings is None:
         return None
