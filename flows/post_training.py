@@ -175,7 +175,7 @@ def check_resources(settings: Settings, folder: Path) -> None:
     if isinstance(engine, VllmEngine) and engine.processes and not set(elsewhere).issuperset(SAMPLING):
         check_vllm_python(vllm_python(engine.python, folder))
     if elsewhere:
-        from components.launch.kubernetes.submission import rehearse  # loads the client, which takes a second
+        from components.launch.kubernetes.submission import rehearse
 
         rehearse(settings, folder, [stage for stage in wanted(settings) if stage in elsewhere])
 

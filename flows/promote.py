@@ -14,7 +14,7 @@ from pathlib import Path
 
 from prefect import flow, get_run_logger
 from prefect.artifacts import create_markdown_artifact
-from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 
@@ -27,16 +27,16 @@ from flows.governance.model_registry import register_champion
 from flows.governance.policies import check_recorded
 from flows.governance.registry import RegistryContext
 from flows.host.git import project_root
-from flows.prefect_runtime.server import PrefectServer
 from flows.prefect_runtime.states import completed_as, expected_failures
 from flows.promoting.answers import store_answer
+from flows.promoting.duplicates import asks_already
 from flows.promoting.evidence import approvals_needed, outcome_page
 from flows.promoting.outcome import Concluded, conclude
 from flows.promoting.registries import DEFAULT, named_store
 from flows.promoting.request import load_request
 from flows.promoting.rounds import Answer, rounds
 from flows.promoting.suspension import ARTIFACT, request_approval
-from flows.promoting.waiting_runs import DUPLICATE, Run, asks_already
+from flows.promoting.waiting_runs import DUPLICATE
 
 
 @flow(name="promote")
@@ -53,7 +53,7 @@ def promote(digest: str, registry: str = DEFAULT) -> str:
     candidate = find(store, digest)
     with get_client(sync_client=True) as client:
         so_far = rounds(client, me.id, candidate.digest)
-        other = None if so_far.answer else older_request(client, me, candidate.digest, registry)
+        other = None if so_far.answer else asks_already(client, me, candidate.digest, registry)
         if other is None:
             client.update_flow_run(me.id, name=f"{candidate.run.get('run', 'candidate')} {candidate.digest[:SHORT]}")
     if other is not None:
@@ -88,14 +88,6 @@ def current_flow_run() -> FlowRun:
     if context is None or context.flow_run is None:
         raise InputError("not inside a flow run", where="promote", how="start it as a flow")
     return context.flow_run
-
-
-def older_request(client: SyncPrefectClient, me: FlowRun, digest: str, registry: str) -> Run | None:
-    """An older run that asks about the candidate; a run that was started by hand sends no request, and has none."""
-    if me.deployment_id is None:
-        return None
-    with PrefectServer(str(client.api_url)) as server:
-        return asks_already(server, str(me.id), digest, registry)
 
 
 def read_answer(context: RegistryContext, candidate: Candidate, given: Answer | None) -> tuple[Approval | None, str]:

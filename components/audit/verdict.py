@@ -73,7 +73,8 @@ def _false_negatives(audit: Audit, limits: AuditSettings) -> Iterator[str]:
 
 
 def _sorts(audit: Audit, right: bool, limit: float) -> Iterator[str]:
-    """The observed rate, since a sort of few probes has a wide interval; a single one may be a flaw of its prompt."""
+    """Each sort of answers that was judged wrongly too often: by the observed rate, since a sort of few probes has a
+    wide interval. A single one may be a flaw of its prompt."""
     for kind in audit.kinds:
         if kind.right == right and kind.wrong.count >= 2 and kind.wrong.rate > limit:
             verb = "refused" if right else "accepted or not judged in time" if kind.quick else "accepted"

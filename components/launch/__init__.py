@@ -12,7 +12,7 @@ from components.launch.processes import ProcessLauncher
 
 
 def _kubernetes() -> Launcher:
-    from components.launch.kubernetes.launcher import KubernetesLauncher  # loads the client, which takes a second
+    from components.launch.kubernetes.launcher import KubernetesLauncher  # loads boto3, which takes a second
 
     return KubernetesLauncher()
 

@@ -24,7 +24,7 @@ from components.config.policy import LoraSettings
 from components.errors import EXIT_LOST, EXIT_STOPPED, EvenkeelError
 from components.learner.group import Dismissed, Group, is_lost, log_of, on_sigterm
 from components.learner.ranks import Ranks
-from components.learner.sharding import Sharding, ShardingOf, Source, spread
+from components.learner.sharding import Sharding, ShardingOf, Source, build_sharding
 from components.policy import Policy
 from components.policy.lora import AdaptedPolicy, adapted
 from components.policy.outline import empty_model
@@ -100,7 +100,7 @@ def start(begin: Start[R], group: Group, state: Mapping[str, Tensor] | None = No
     source = Source(group.ranks, group.ranks.device, state or {})
     learner = begin.make(
         begin.policy(),
-        sharding=lambda policy, how: spread(policy, how, source),
+        sharding=lambda policy, how: build_sharding(policy, how, source),
         ranks=group.ranks,
     )
     if begin.then is not None:

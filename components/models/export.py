@@ -95,7 +95,8 @@ def _write(policy: Policy, target: Path, title: str, kind: str, half: bool) -> N
 
 
 def _add_shape(writer: GGUFWriter, config: Any) -> None:
-    """The figures of the configuration, by ggml's names; positions that are scaled it stores in ways of its own."""
+    """The figures of the configuration, by ggml's names. Refused are scaled positions and windows, which it
+    stores in ways of its own."""
     rope: Mapping[str, Any] = config.rope_parameters
     if rope.get("rope_type", "default") != "default" or getattr(config, "use_sliding_window", False):
         raise InputError("no GGUF file can be written of scaled positions or windows", where="config.json", how=ELSE)

@@ -19,7 +19,9 @@ CUDA = 0.5 * 2**30
 FOLLOWER = 18e6
 """Bytes of those that only rank 0 takes: it samples, too."""
 SERVED = {**DTYPES, "float16": 2}
+"""Bytes of a weight in a server, by its dtype."""
 CACHED = {"fp8_e4m3": 1, "fp8_e5m2": 1}
+"""Bytes of a number in a server's cache, where it has a dtype of its own."""
 LEAST_TOKENS = 2048
 """Of the cache where neither the settings nor a GPU state how large it is."""
 

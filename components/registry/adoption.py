@@ -77,7 +77,7 @@ def adopt(store: Store, question: Question, earlier: Policy, policy: Policy, clo
                 raise NotApproved(one, "evenkeel adopt-policy --by YOUR-NAME")
         counted = sorted({*found[0].counted, *found[1].counted}, key=lambda one: (one.statement.at, one.sha256))
         together = replace(found[1], counted=tuple(counted), others=())
-        return make_record(history, together, NOTHING_JUDGED, earlier, now)
+        return make_record(history, together, dict(NOTHING_JUDGED), earlier, now)
 
     return append(store, history, write, policy, earlier)
 

@@ -53,9 +53,9 @@ def standing_on(
     store: Store, candidate: Candidate, judgement: Judgement, policy: Policy, clock: Clock = utc_now
 ) -> Standing:
     """How far the candidate is approved, by what is stored; raises InputError as `started_by`."""
+    approvals = approvals_of(store, candidate.digest)
     proposal = question(candidate, judgement, policy, identity(store))
-    terms = _terms(store, candidate, proposal, judgement.result, policy, clock())
-    return standing(approvals_of(store, candidate.digest), terms)
+    return standing(approvals, _terms(store, candidate, proposal, judgement.result, policy, clock()))
 
 
 def standing_unjudged(store: Store, candidate: Candidate, policy: Policy, clock: Clock = utc_now) -> Standing | None:

@@ -70,7 +70,11 @@ def check_audit(settings: Settings, layout: Layout) -> str:
 
 
 def check_triage(settings: Settings, layout: Layout) -> str:
-    """The same for the checkpoint that triage refused."""
+    """The reason for going on with a checkpoint that triage refused; "" where it accepted it.
+
+    Raises:
+        NoCandidate: it refused, and the settings give no reason.
+    """
     triage = read_json(layout.triage, how="run the triage stage first")
     if triage["verdict"] == "accept":
         return ""
@@ -79,7 +83,7 @@ def check_triage(settings: Settings, layout: Layout) -> str:
 
 
 def overridden(stage: str, override: str, result: Mapping[str, Any], said: str, where: Path, how: str) -> str:
-    """The reason that the settings give for going on in spite of a stage's refusal; an error where they give none."""
+    """The reason that the settings give for going on in spite of a refusal; `NoCandidate` where they give none."""
     if override.strip():
         return override
     reasons = "\n".join(f"  - {reason}" for reason in result["reasons"])

@@ -1,7 +1,7 @@
 """What is learned. Torch-free.
 
 - `__main__` — writes generated problems to a file
-- `turns` — families and levels take turns in a generated data set; what its teachers forget
+- `turns` — families and levels take turns in a generated data set; its prompts; what its teachers forget
 - `arithmetic` — generated problems with written-out steps, and a teacher that forgets
 - `building_rules` — generated sentences of building regulations, to be written as structured expressions
 - `calculator` — generated problems for a policy with a calculator, and a teacher who would rather guess

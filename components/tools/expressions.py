@@ -39,8 +39,10 @@ def evaluate(expression: str) -> Fraction:
     text = _LEADING_ZEROS.sub("", " ".join(text.split()))
     try:
         return _value(ast.parse(text, mode="eval").body, text)
-    except (SyntaxError, ZeroDivisionError) as error:
-        raise ValueError(str(error)) from None
+    except SyntaxError:
+        raise ValueError(f"not an expression: {expression!r}") from None
+    except ZeroDivisionError:
+        raise ValueError("division by zero") from None
 
 
 def _value(node: ast.expr, text: str) -> Fraction:

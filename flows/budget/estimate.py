@@ -138,8 +138,11 @@ def _remaining(workspace: Workspace, found: StageEstimate) -> StageEstimate:
 
 
 def begin(workspace: Workspace, *, fresh: bool = False, wait: Callable[[str], None] | None = None) -> Estimate:
-    """The estimate, checked against the run's budget. The account is read with the run's lock held, as `Workspace.lock`
-    waits for it.
+    """The estimate, checked against the run's budget. The account is read with the run's lock held.
+
+    Args:
+        fresh: as for `estimate`.
+        wait: as for `Workspace.lock`.
 
     Raises:
         InputError: another process runs it, or what is known from earlier executions alone exceeds what is left of

@@ -75,7 +75,7 @@ def target_state(execution: Execution, state: dict[str, Any] | None) -> dict[str
 
 def remove_orphans(project: Path, namespace: str) -> Iterator[CleanupAction]:
     """Delete the orphaned JobSets of a namespace. A JobSet of an unknown run is kept."""
-    from components.launch.kubernetes.api import Cluster  # loads the client, which takes a second
+    from components.launch.kubernetes.api import Cluster
     from components.launch.kubernetes.janitor import sweep
 
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +14,7 @@ from components.config.reading import read_mapping
 from components.errors import EvenkeelError, InputError
 from components.files import read_json
 from components.words import plural
-from flows.cleaning.leftovers import CleanupAction, remove
+from flows.cleaning.leftovers import REMOVED, CleanupAction
 from flows.host.branches import branch_of, head_of
 from flows.host.git import RECORD, record_at
 from flows.host.locks import lock_file
@@ -65,19 +67,25 @@ def unrecorded(project: Path, run: RunView) -> str:
 
 
 def _remove(project: Path, run: RunView) -> int | None:
-    """Remove its files in a bucket and then itself, with its lock held; where the first fails, the workspace stays.
+    """Remove its files in a bucket and rename it with its lock held, then remove it, which may take long.
 
     Returns:
-        How many objects were removed; None where the run has begun again, or another process removes it.
+        How many objects were removed; None where the run has begun again, and nothing was.
+
+    Raises:
+        InputError, Unavailable: its settings cannot be read, or the bucket cannot be reached; the workspace stays.
     """
+    renamed = run.root.with_name(f"{REMOVED}{run.run_id}")
     with lock_file(lock_of(project, run.run_id)) as lock:
         if not lock.take():
             return None
         fresh = RunView(project, run.run_id)  # as it is now
-        if fresh.running or fresh.execution != run.execution:
+        if fresh.running or fresh.execution != run.execution or renamed.exists():
             return None
         objects = _empty_bucket(run)
-        return objects if remove(run.root) else None
+        os.replace(run.root, renamed)
+    shutil.rmtree(renamed, ignore_errors=True)
+    return objects
 
 
 def _empty_bucket(run: RunView) -> int:
@@ -87,8 +95,8 @@ def _empty_bucket(run: RunView) -> int:
     launch = load(run.root / "params.yaml").launch
     if launch.kind != "kubernetes" or launch.kubernetes is None or launch.kubernetes.shared.kind != "s3":
         return 0
-    from components.launch.kubernetes.submission import depot_of  # loads boto3, which takes a second
-    from components.pods.depot import forget
+    from components.launch.kubernetes.submission import depot_of
+    from components.pods.depot import forget  # loads boto3, which takes a second
 
     depots = (depot_of(run.run_id, stage, launch.kubernetes) for stage in launch.kubernetes.stages)
     return sum(forget(depot) for depot in depots if depot)

@@ -20,8 +20,7 @@ from flows.serving.service import served
 DEPLOYMENT = "promote"
 DUPLICATE = "Asked"
 """The state of a run that sent no request, because another run does."""
-ASKING = ("SCHEDULED", "PENDING", "RUNNING", "PAUSED")
-LIVE = (*ASKING, "CANCELLING")
+LIVE = ("SCHEDULED", "PENDING", "RUNNING", "PAUSED", "CANCELLING")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +83,6 @@ def _run(row: dict[str, Any]) -> Run:
         key=details.get("pause_key"),
         duplicate=state.get("name") == DUPLICATE,
     )
-
-
-def asks_already(server: PrefectServer, me: str, digest: str, registry: str) -> Run | None:
-    """The oldest run that asks, or is about to ask, about this candidate; None where none is older than the run ``me``.
-
-    Ids are in the order of time, and the same for every run, so that exactly one of them continues.
-
-    Raises:
-        ServerUnavailable: it does not answer, or refuses.
-    """
-    older = [run for run in runs(server, *ASKING) if run.id < me and run.about(digest, registry)]
-    return older[-1] if older else None
 
 
 def resume_run(server: PrefectServer, run: Run, why: str) -> bool:

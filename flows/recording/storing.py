@@ -167,7 +167,10 @@ def complete_optional_stages(workspace: Workspace) -> None:
 
 def _write_empty(stage: str, workspace: Workspace) -> None:
     """Execute a stage that the settings disable, by the run's own code: in this process where that is what it has
-    loaded, since one more process takes seconds. Its code may have been edited while the run went on.
+    loaded, since one more process takes seconds.
+
+    Raises:
+        InputError: the stage fails, whatever the reason: its code may have been edited while the run went on.
     """
     code, parts = workspace.root / "components", ("layout.py", f"stages/{stage}.py")
     try:

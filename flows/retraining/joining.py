@@ -132,7 +132,7 @@ def _write(folder: Path, content: Iterator[bytes], name: Callable[[str], Path]) 
             rows, last = rows + block.count(b"\n"), block[-1:]
             yield block
 
-    with flushed(folder / "rows", counted()) as temporary:
+    with flushed(folder / "joined", counted()) as temporary:  # the place, until the digest is known
         os.replace(temporary, name(digest.hexdigest()))
     return digest.hexdigest(), rows + (last != b"\n")
 

@@ -119,8 +119,11 @@ def _has(project: Path, commit: str, path: str) -> bool:
 
 
 def check_links(settings: Settings, inputs: Sequence[Input]) -> None:
-    """Refuse links that lead out of the volume that pods share: in a pod nothing is at their end. An input is in Git,
-    tracked by DVC, or on the volume."""
+    """Refuse links that lead out of the volume that pods share: in a pod nothing is at their end.
+
+    Raises:
+        InputError: an input is neither in Git, nor tracked by DVC, nor on the volume.
+    """
     cluster = settings.launch.kubernetes if settings.launch.kind == "kubernetes" else None
     if cluster is None or cluster.shared.kind != "volume":
         return

@@ -89,8 +89,13 @@ def _find(project: Path, run_id: str) -> Path:
 def workspaces(project: Path) -> list[Path]:
     """The folders of all runs of the project, the one that was used last first."""
     found = [path.parent for path in (project / "runs").glob("*/params.yaml") if not path.parent.name.startswith(".")]
-    used = {root: (root / RECORD).stat().st_mtime if (root / RECORD).exists() else 0.0 for root in found}
-    return sorted(found, key=used.__getitem__, reverse=True)
+    return sorted(found, key=_last_used, reverse=True)
+
+
+def _last_used(root: Path) -> float:
+    with suppress(OSError):  # it never began, or is being removed
+        return (root / RECORD).stat().st_mtime
+    return 0.0
 
 
 def _resumable(project: Path) -> str:

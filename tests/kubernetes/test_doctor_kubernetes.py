@@ -20,6 +20,7 @@ from components.launch.kubernetes.permissions import EVERYONE, ROLES
 from flows.cli import app
 from tests.kubernetes.conftest import QUICK
 from tests.kubernetes.fake_api import FakeApi
+from tests.kubernetes.fake_api.faults import Fault
 from tests.s3_server import BUCKET
 
 CONFIG = Path("configs/kubernetes.yaml")
@@ -257,6 +258,13 @@ def test_what_the_settings_name_must_be_there(healthy: FakeApi, checks: Any) -> 
         "there is no PriorityClass high",
     ]
     assert {found[name][0].state for name in ("account", "queue", "priority")} == {"fail"}
+
+
+def test_a_priority_class_that_cannot_be_looked_at_leaves_the_others(healthy: FakeApi, checks: Any) -> None:
+    healthy.faults.add(Fault("status", path="/priorityclasses/first", body={"code": 403, "reason": "Forbidden"}))
+    classes = {"learner": "first", "rollout": "second"}
+    found = checks(*(f"launch.kubernetes.{role}.priority_class={name}" for role, name in classes.items()))
+    assert [check.state for check in found["priority"]] == ["warn", "fail"]
 
 
 def quota(hard: dict[str, Any], used: dict[str, str]) -> dict[str, Any]:

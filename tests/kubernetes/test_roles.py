@@ -69,8 +69,16 @@ def test_no_role_has_a_wildcard_or_reads_secrets_or_makes_others_mighty() -> Non
     everything = frozenset().union(*map(granted, roles))
     assert not [one for one in everything if "*" in one]
     assert "secrets" not in {resource for _, resource, _ in everything}
-    assert not {verb for _, _, verb in everything} & {"bind", "escalate", "impersonate", "deletecollection", "patch"}
-    assert not {resource for _, resource, _ in everything} & {"pods/exec", "pods/attach", "serviceaccounts/token"}
+    assert not {verb for _, _, verb in everything} & {
+        "bind",
+        "escalate",
+        "impersonate",
+        "deletecollection",
+        "patch",
+        "update",
+    }
+    mighty = {"pods/exec", "pods/attach", "pods/portforward", "serviceaccounts/token", "roles", "rolebindings"}
+    assert not {resource for _, resource, _ in everything} & mighty
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)

@@ -38,9 +38,7 @@ from flows.governance.registry import RegistryContext
 from flows.governance.signers import signing_key
 from flows.host.git import git
 from flows.prefect_runtime import events
-from flows.prefect_runtime.server import PrefectServer
-from flows.promote import older_request
-from flows.promoting import registries, suspension
+from flows.promoting import duplicates, registries, suspension
 from flows.promoting import rounds as rounds_module
 from flows.promoting.answers import store_answer
 from flows.promoting.evidence import approvals_needed, outcome_page, request_page
@@ -50,7 +48,7 @@ from flows.promoting.registries import DEFAULT, name_of, named_store
 from flows.promoting.report import pages
 from flows.promoting.request import KEY, Request, load_request, store_request
 from flows.promoting.rounds import Rounds, rounds
-from flows.promoting.waiting_runs import Run, asks_already
+from flows.promoting.waiting_runs import Run
 from flows.run.workspace import UNKNOWN_REQUEST, RunRequest
 from flows.serving.automations import MESSAGES
 from tests.code_graph import ROOT
@@ -444,22 +442,37 @@ def test_people_are_notified_once_and_the_server_after_every_suspension(
 # Who asks
 
 
-@pytest.mark.parametrize(
-    ("me", "registry", "oldest"),
-    [("4", DEFAULT, "2"), ("2", DEFAULT, None), ("0", DEFAULT, None), ("4", "elsewhere", None)],
-)
-def test_the_oldest_of_several_runs_asks(
-    monkeypatch: pytest.MonkeyPatch, me: str, registry: str, oldest: str | None
-) -> None:
-    named = {"4": DIGEST, "3": DIGEST[:12], "2": f"sha256:{DIGEST}", "1": "b" * 64}
-    answered_by(monkeypatch, Api(*(row(id, "RUNNING", digest) for id, digest in named.items())))
-    with PrefectServer("http://x/api") as server:
-        found = asks_already(server, me, DIGEST, registry)
-    assert (found.id if found else None) == oldest
+def flow_run(minute: int, digest: str = DIGEST, registry: str = "registry") -> Any:
+    parameters = {"digest": digest, "registry": registry}
+    return SimpleNamespace(
+        id=uuid4(), created=NOW + timedelta(minutes=minute), parameters=parameters, deployment_id=uuid4()
+    )
+
+
+def test_the_oldest_of_several_runs_asks() -> None:
+    mine = flow_run(2)
+    runs = [flow_run(3), mine, flow_run(1, digest=DIGEST[:12]), flow_run(0), flow_run(0, digest="b" * 64)]
+    client = SimpleNamespace(read_flow_runs=lambda **_: runs)
+    assert duplicates.asks_already(client, mine, DIGEST, "registry") is runs[3]  # type: ignore[arg-type]
+    assert duplicates.asks_already(client, runs[3], DIGEST, "registry") is None  # type: ignore[arg-type]
+    assert duplicates.asks_already(client, flow_run(9, registry="other"), DIGEST, "other") is None  # type: ignore[arg-type]
+    printed = flow_run(0, digest=f"sha256:{DIGEST}")
+    client = SimpleNamespace(read_flow_runs=lambda **_: [printed])
+    assert duplicates.asks_already(client, mine, DIGEST, "registry") is printed  # type: ignore[arg-type]
+
+
+def test_a_run_that_names_no_registry_asks_about_the_default_one() -> None:
+    plain = flow_run(0)
+    del plain.parameters["registry"]
+    client = SimpleNamespace(read_flow_runs=lambda **_: [plain])
+    assert duplicates.asks_already(client, flow_run(1), DIGEST, "registry") is plain  # type: ignore[arg-type]
+    assert duplicates.asks_already(client, flow_run(1), DIGEST, "elsewhere") is None  # type: ignore[arg-type]
 
 
 def test_a_run_that_was_started_by_hand_has_no_others() -> None:
-    assert older_request(SimpleNamespace(), SimpleNamespace(deployment_id=None), DIGEST, DEFAULT) is None  # type: ignore[arg-type]
+    mine = flow_run(1)
+    mine.deployment_id = None
+    assert duplicates.asks_already(SimpleNamespace(), mine, DIGEST, "registry") is None  # type: ignore[arg-type]
 
 
 # The janitor

@@ -21,7 +21,8 @@ def last_moment(jobset: Object) -> datetime | None:
     """After which even its last attempt is over; None where it waits in a queue, or has no limit.
 
     It was reckoned when the run was submitted, with the restarts that count. Every disruption is one more attempt, and
-    the time before a queue let it in was no attempt's.
+    the time before a queue let it in was no attempt's. Who waits for a run and who cleans up after dead ones use the
+    same, so that neither ends what the other still counts on.
     """
     last = time_of(notes(jobset).get(DEADLINE))
     if last is None or part(jobset, "spec").get("suspend"):

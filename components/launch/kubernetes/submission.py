@@ -52,11 +52,11 @@ def depot(plan: RunPlan) -> Depot | None:
 def depot_of(run: str, stage: str, how: KubernetesSettings) -> Depot | None:
     """Where the files of a run's stage lie, if in a bucket; the server may have another address here than in the
     cluster."""
-    from components.pods.depot import Depot  # loads boto3, which takes a second
-
     shared = how.shared
     if not isinstance(shared, S3State):
         return None
+    from components.pods.depot import Depot  # loads boto3, which takes a second
+
     here = Depot.of(address(run, stage, how, shared))
     return replace(here, endpoint_url=here.endpoint_url or shared.endpoint_url, region=here.region or shared.region)
 

@@ -16,7 +16,7 @@ from components.learner.sharding.source import Source
 from components.policy import Policy
 
 
-def spread(policy: Policy, settings: LearnerSettings, source: Source) -> Sharding:
+def build_sharding(policy: Policy, settings: LearnerSettings, source: Source) -> Sharding:
     """What a rank of the learner holds that ``settings.kind`` names; ``policy`` has its parameters on the meta device.
     DeepSpeed is imported when it is used: that takes seconds."""
     if settings.kind == "deepspeed":
@@ -28,4 +28,4 @@ def spread(policy: Policy, settings: LearnerSettings, source: Source) -> Shardin
     return Fsdp2(policy, settings, source)
 
 
-__all__ = ["Sharding", "ShardingOf", "Source", "spread"]
+__all__ = ["Sharding", "ShardingOf", "Source", "build_sharding"]

@@ -18,7 +18,7 @@ from components.config.training import LOGITS_AT_ONCE, LearnerSettings
 from components.device import autocast
 from components.learner.inputs import advantages_of, moved
 from components.learner.ranks import Peers
-from components.learner.sharding import Source, spread
+from components.learner.sharding import Source, build_sharding
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy
 from components.processes import free_port
@@ -164,7 +164,7 @@ def ours(policy: Policy, groups: list[Group], shape: Shape, way: str, device: to
             settings,
             OBJECTIVE,
             1.0,
-            sharding=lambda made, how: spread(made, how, source),
+            sharding=lambda made, how: build_sharding(made, how, source),
             ranks=ranks,
         )
     batch = credited(learner, policy, groups)

@@ -19,7 +19,8 @@ from components.launch.kubernetes.doctor.access import (
     client,
     installed,
     namespace,
-    priorities,
+    priority,
+    priority_classes,
     queue,
     reached,
     rights,
@@ -37,7 +38,6 @@ ALWAYS: dict[str, Callable[[Cluster], Iterator[Check]]] = {
 FOR_A_RUN: dict[str, Callable[[Cluster, RunPlan], Iterator[Check]]] = {
     "account": account,
     "queue": queue,
-    "priority": priorities,
     "quota": quotas,
     "nodes": nodes,
     "claim": claim,
@@ -74,6 +74,8 @@ def examine(settings: Settings) -> Iterator[Check]:
         return
     for name, of_a_run in FOR_A_RUN.items():
         yield from _as_far_as_possible(name, of_a_run(cluster, plan))
+    for name in priority_classes(plan):  # each of its own: one that cannot be looked at leaves the others
+        yield from _as_far_as_possible("priority", priority(cluster, name))
 
 
 def _as_far_as_possible(name: str, found: Iterator[Check]) -> Iterator[Check]:

@@ -108,11 +108,15 @@ def queue(cluster: Cluster, plan: RunPlan) -> Iterator[Check]:
         yield Check("queue", "ok", name)
 
 
-def priorities(cluster: Cluster, plan: RunPlan) -> Iterator[Check]:
-    """Pods with one that is not there are refused."""
-    for name in sorted({role.pods.priority_class for role in plan.roles if role.pods.priority_class}):
-        if cluster.found(PRIORITY_CLASSES, name) is None:
-            fix = "kubectl get priorityclasses; correct the priority_class of learner or rollout"
-            yield Check("priority", "fail", f"there is no PriorityClass {name}", fix)
-        else:
-            yield Check("priority", "ok", name)
+def priority_classes(plan: RunPlan) -> list[str]:
+    """The names of those that a run needs."""
+    return sorted({role.pods.priority_class for role in plan.roles if role.pods.priority_class})
+
+
+def priority(cluster: Cluster, name: str) -> Iterator[Check]:
+    """Pods with a PriorityClass that is not there are refused."""
+    if cluster.found(PRIORITY_CLASSES, name) is None:
+        fix = "kubectl get priorityclasses; correct the priority_class of learner or rollout"
+        yield Check("priority", "fail", f"there is no PriorityClass {name}", fix)
+    else:
+        yield Check("priority", "ok", name)

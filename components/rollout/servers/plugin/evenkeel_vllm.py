@@ -198,7 +198,7 @@ def join(group: Group, rank: int) -> Any:
     timeout = timedelta(seconds=group.timeout)
     store = dist.TCPStore(group.host, group.port, group.world_size, is_master=False, timeout=timeout)
     store.set(f"here-{rank}", "")  # what the run waits for before it begins the group
-    host = own_address(group.host, group.port)
+    host = "" if group.backend == "nccl" else own_address(group.host, group.port)
     return process_group(store, rank, group.world_size, group.backend, host, timeout)
 
 
