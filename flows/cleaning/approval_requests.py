@@ -43,7 +43,7 @@ def settle_requests(project: Path, api: str | None) -> Iterator[CleanupAction]:
         return
     try:
         with PrefectServer(api, timeout=REQUEST_TIMEOUT) as server:
-            known = list(runs(server))
+            known = runs(server)
             proposed = [run.registry for run in all_runs(project) if run.registry]
             for registry in dict.fromkeys([DEFAULT, *(run.registry for run in known), *proposed]):
                 yield from _one(server, project, registry, [run for run in known if run.registry == registry])

@@ -82,8 +82,8 @@ class PrefectServer:
         return self._request("POST", path, json=body)
 
     def flow_runs(self, wanted: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Flow runs that a filter of Prefect's picks, the newest first. A caller that changes their states collects
-        them first."""
+        """Flow runs that a filter of Prefect's picks, in no order of time: ids are random. A caller that changes their
+        states collects them first."""
         for offset in itertools.count(0, PAGE):
             found = self.post("/flow_runs/filter", {**wanted, "sort": "ID_DESC", "limit": PAGE, "offset": offset})
             if found is None:

@@ -6,7 +6,6 @@ Without importing Prefect, which takes seconds and would delay a decision at a t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,8 +56,8 @@ def server_url(project: Path) -> str | None:
     return os.environ.get("PREFECT_API_URL") or (service.api_url if service else None)
 
 
-def runs(server: PrefectServer, *states: str) -> Iterator[Run]:
-    """Flow runs of the deployment in states of these types (any, where none is named), the newest first.
+def runs(server: PrefectServer, *states: str) -> list[Run]:
+    """Flow runs of the deployment in states of these types (any, where none is named), the latest ``since`` first.
 
     Raises:
         ServerUnavailable: it does not answer, or refuses.
@@ -66,7 +65,7 @@ def runs(server: PrefectServer, *states: str) -> Iterator[Run]:
     wanted: dict[str, Any] = {"deployments": {"name": {"any_": [DEPLOYMENT]}}}
     if states:
         wanted["flow_runs"] = {"state": {"type": {"any_": list(states)}}}
-    return map(_run, server.flow_runs(wanted))
+    return sorted(map(_run, server.flow_runs(wanted)), key=lambda run: run.since, reverse=True)
 
 
 def _run(row: dict[str, Any]) -> Run:

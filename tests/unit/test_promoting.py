@@ -536,13 +536,14 @@ def test_the_janitor_requests_approvals_whose_event_was_lost(
     api = Api(
         row("1", "COMPLETED", digests["asked"]),
         row("2", "CANCELLED", digests["ended by a person"]),
+        row("6", "FAILED", digests["failed"], age=1200),
         row("3", "FAILED", digests["failed"]),
         row("4", "PAUSED", digests["waiting"][:12]),
         row("5", "COMPLETED", digests["failed"], name="Asked"),
     )
     settle(monkeypatch, context.project, api)
     assert [one["parameters"]["digest"] for one in api.started] == [digests["lost"]]
-    assert api.resumed == ["3"], "it may have failed over an answer, and the duplicate sent no request"
+    assert api.resumed == ["3"], "the last one may have failed over an answer, and the duplicate sent no request"
 
 
 def test_the_janitor_looks_into_the_registries_of_runs_that_are_here(
@@ -565,7 +566,7 @@ def test_the_janitor_goes_on_where_a_registry_does_not_answer(
 
     monkeypatch.setattr(approval_requests, "named_store", named)
     digest = record(replace(context, store=DirectoryStore(context.project / "third")), 0.1)
-    runs = [row(name, "CANCELLED", DIGEST) for name in ("a bucket", "third")]
+    runs = [row("a bucket", "CANCELLED", DIGEST, age=600), row("third", "CANCELLED", DIGEST, age=1200)]
     for run in runs:
         run["parameters"]["registry"] = run["name"]
     actions = settle(monkeypatch, context.project, Api(*runs))
