@@ -26,11 +26,12 @@ class Settings(Sections):
         return self
 
 
-LOGISTICS = chosen(Settings, lambda identity: not identity.run)
+OUTSIDE_IDENTITY = chosen(Settings, lambda identity: not identity.run)
+"""The settings that a run's identity leaves out: those marked as logistics."""
 DEPENDS_ON = chosen(Settings, lambda identity: identity.train)
 """The settings that a byte of stage `train` depends on."""
 
 
 def substance(settings: Settings, include: dict[str, Any] | None = None) -> dict[str, Any]:
     """Everything but logistics, or what of it is in ``include``, as JSON."""
-    return settings.model_dump(mode="json", include=include, exclude=LOGISTICS)
+    return settings.model_dump(mode="json", include=include, exclude=OUTSIDE_IDENTITY)

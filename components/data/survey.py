@@ -94,9 +94,14 @@ class _Columns:
             near.add(parts.template)
             self._numbers[template] = len(self._numbers)
         found = (
-            key(prompt.id), key(parts.normalised), template, key("".join(parts.nameless.split())), key(parts.masked),
-            key(even_answer(prompt.answer)), key(prompt.source),
-        )  # fmt: skip
+            key(prompt.id),
+            key(parts.normalised),
+            template,
+            key("".join(parts.nameless.split())),
+            key(parts.masked),
+            key(even_answer(prompt.answer)),
+            key(prompt.source),
+        )
         for column, value in zip(self._keys.values(), found, strict=True):
             column.append(value)
         self._words.append(parts.words)

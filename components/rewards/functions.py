@@ -20,8 +20,16 @@ from components.types import Prompt
 Values = list[float | None]
 """One for each completion; None where the function does not apply."""
 OF_PROMPT = (
-    "answer", "ground_truth", "solution", "reference", "id", "task", "source", "family", "difficulty",
-)  # fmt: skip
+    "answer",
+    "ground_truth",
+    "solution",
+    "reference",
+    "id",
+    "task",
+    "source",
+    "family",
+    "difficulty",
+)
 """Arguments that are the same for every completion of a prompt, by the names that data sets for TRL use.
 ``ground_truth`` is the answer once more."""
 

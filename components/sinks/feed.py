@@ -140,9 +140,15 @@ class Feed:
     """
 
     def __init__(
-        self, layout: Layout, translate: Translate, tables: int, offset: int = 0, digest: str = "", *,
+        self,
+        layout: Layout,
+        translate: Translate,
+        tables: int,
+        offset: int = 0,
+        digest: str = "",
+        *,
         repeats: int = REPEATS,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._layout, self._translate, self._every = layout, translate, tables
         folders = layout.state / "train", layout.train  # the second has them only when the stage has ended
         self.rows = Rows([folder / layout.records.name for folder in folders], offset, digest)

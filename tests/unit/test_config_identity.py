@@ -11,8 +11,7 @@ from pydantic import Field
 from components.config.base import Section
 from components.config.identity import LOGISTICS, RUN, TRAINED, chosen
 from components.config.judgement import JUDGED_BY
-from components.config.root import DEPENDS_ON
-from components.config.root import LOGISTICS as LEFT_OUT
+from components.config.root import DEPENDS_ON, OUTSIDE_IDENTITY
 from components.config.servers import VllmEngine
 from tests.code_graph import ROOT
 
@@ -67,7 +66,7 @@ def test_a_run_stays_the_same_run_when_these_change() -> None:
         "sinks": True,
         "record": True,
         "budget": True,
-    } == LEFT_OUT
+    } == OUTSIDE_IDENTITY
 
 
 def test_judgement_goes_by_these_health_settings() -> None:

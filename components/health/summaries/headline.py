@@ -9,9 +9,17 @@ from components.health.summaries.run_summary import RunSummary, named, rules_of
 from components.words import plural
 
 State = Literal[
-    "healthy", "warned", "recovered", "acted", "not recovered", "worse", "stopped", "adopted", "not watched",
+    "healthy",
+    "warned",
+    "recovered",
+    "acted",
+    "not recovered",
+    "worse",
+    "stopped",
+    "adopted",
+    "not watched",
     "not trained",
-]  # fmt: skip
+]
 
 
 def state_of(summary: RunSummary) -> State:
