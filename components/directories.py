@@ -28,7 +28,7 @@ def _remove_torn(path: Path) -> None:
         os.replace(retired.pop(), path)
         torn = [folder for folder in torn if folder.exists()]
     for folder in filter(Path.is_dir, torn):
-        with contextlib.suppress(FileNotFoundError):  # somebody else has just removed it
+        with contextlib.suppress(FileNotFoundError):  # another process has just removed it
             shutil.rmtree(folder)
 
 

@@ -17,8 +17,7 @@ from components.working import working
 
 TOKENS = 8192
 """Padded tokens of a forward pass."""
-Row = Text
-Score = Callable[[Sequence[Row]], list[float]]
+Score = Callable[[Sequence[Text]], list[float]]
 """The sum of the log-probabilities of what follows, in nats, for every row."""
 
 
@@ -33,7 +32,7 @@ def measure_likelihood(probes: ProbeSet, settings: CanarySettings, policy: Polic
     return Measured(probes, "likelihood", tuple(outcomes))
 
 
-def rows_of(probe: Probe, policy: Policy) -> list[list[Row]]:
+def rows_of(probe: Probe, policy: Policy) -> list[list[Text]]:
     """For each question of a probe the rows of its choices.
 
     Raises:
@@ -71,7 +70,7 @@ def scores_of(policy: Policy, temperature: float, tokens: int = TOKENS) -> Score
     """Scores under a policy in this process, in passes of at most so many padded tokens."""
 
     @torch.no_grad()
-    def score(rows: Sequence[Row]) -> list[float]:
+    def score(rows: Sequence[Text]) -> list[float]:
         found = [0.0] * len(rows)
         with working("scoring probes", len(rows), "rows") as work, autocast(policy.model):
             for places in _passes(rows, tokens):
@@ -84,7 +83,7 @@ def scores_of(policy: Policy, temperature: float, tokens: int = TOKENS) -> Score
     return score
 
 
-def _passes(rows: Sequence[Row], tokens: int) -> list[list[int]]:
+def _passes(rows: Sequence[Text], tokens: int) -> list[list[int]]:
     """Places of rows of like length, so many together as fit."""
     order = sorted(range(len(rows)), key=lambda place: sum(map(len, rows[place])))
     passes: list[list[int]] = []

@@ -18,7 +18,7 @@ from components.registry.keys import public_text, read_approver_key, verifies
 from components.registry.records import RESTORE, PromotionRecord
 from components.registry.standing import Terms, standing
 
-HOW = (
+KEY_HOW = (
     f"{REGISTRY_KEY} names its file, where you may have it; a new one (evenkeel keys new NAME --for registry) is a "
     "change of the policy"
 )
@@ -34,14 +34,16 @@ def signed(record: PromotionRecord, policy: Policy) -> PromotionRecord:
     if wanted is None:
         return record
     if policy.project is None:
-        raise InputError("the policy was not read from a project, so no key is known", where="registry_key", how=HOW)
+        raise InputError(
+            "the policy was not read from a project, so no key is known", where="registry_key", how=KEY_HOW
+        )
     path = registry_key_file(policy.project)
     if not path.is_file():
         what = "the policy requires records that are signed with the registry's key, and it is not here"
-        raise InputError(what, where=path, how=HOW)
+        raise InputError(what, where=path, how=KEY_HOW)
     key = read_approver_key(path)
     if public_text(key) != wanted:
-        raise InputError("this is another key than the policy names (registry_key)", where=path, how=HOW)
+        raise InputError("this is another key than the policy names (registry_key)", where=path, how=KEY_HOW)
     return replace(record, signature=base64.b64encode(key.sign(record.signed_bytes())).decode())
 
 

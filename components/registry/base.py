@@ -58,8 +58,8 @@ class Store(ABC):
         """
 
     def update(self, key: str, change: Callable[[bytes | None], bytes | None]) -> None:
-        """Replace the content of an object (None: there is none) by what ``change`` makes of it, again where somebody
-        else was first; where it makes None, nothing is written."""
+        """Replace the content of an object (None: there is none) by what ``change`` makes of it, again where another
+        writer was first; where it makes None, nothing is written."""
         while True:
             stored = self.get(key)
             data, version = (None, None) if stored is None else stored

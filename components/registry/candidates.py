@@ -150,8 +150,8 @@ def _proposed_again(candidate: Candidate, earlier: Candidate) -> Candidate:
 def _store_evidence(store: Store, folder: Path, earlier: str | None) -> str:
     """Digest under which the evidence in ``folder`` is stored: ``earlier`` where at most who started the run differs.
 
-    So a finished run that somebody repeats has the evidence of before: with its own it would be undecided again, and
-    approvals that were given would not count any more, because somebody typed a command.
+    So a finished run that is repeated keeps its earlier evidence: with new evidence it would be undecided again, and
+    approvals that were given would no longer count.
     """
     if earlier is not None and store.has_tree(earlier) and _of_a_run(folder) == _of_a_run(store.tree(earlier)):
         return earlier

@@ -14,11 +14,18 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import cast
 
 from components.catalog import Catalog
 from components.config import Settings
-from components.config.scheduling import PythonSchedule
+from components.config.scheduling import (
+    AdsSchedule,
+    ForecastSchedule,
+    GresoSchedule,
+    MoppsSchedule,
+    PoolsSchedule,
+    PythonSchedule,
+)
 from components.errors import InputError
 from components.scheduling.ads import Ads
 from components.scheduling.base import Schedule
@@ -56,15 +63,19 @@ def _thin(settings: Settings) -> bool:
     return settings.rollout.dynamic_sampling is None
 
 
-SCHEDULES: dict[str, Callable[[Clusters, Any], Schedule]] = {
+SCHEDULES: dict[str, Callable[[Clusters, Settings], Schedule]] = {
     "uniform": lambda clusters, s: Uniform(_by_id(clusters), s.seed),
-    "difficulty_pools": lambda clusters, s: DifficultyPools(_enough(clusters, s), s.schedule, s.seed),
-    "ads": lambda clusters, s: Ads(clusters, s.schedule, s.seed),
-    "greso": lambda clusters, s: Greso(_by_id(clusters), s.schedule, s.seed, thin=_thin(s)),
-    "mopps": lambda clusters, s: Mopps(_enough(clusters, s), s.schedule, s.seed),
-    "forecast": lambda clusters, s: Forecast(_by_id(clusters), s.schedule, s.rollout.group_size, s.seed, thin=_thin(s)),
+    "difficulty_pools": lambda clusters, s: DifficultyPools(
+        _enough(clusters, s), cast(PoolsSchedule, s.schedule), s.seed
+    ),
+    "ads": lambda clusters, s: Ads(clusters, cast(AdsSchedule, s.schedule), s.seed),
+    "greso": lambda clusters, s: Greso(_by_id(clusters), cast(GresoSchedule, s.schedule), s.seed, thin=_thin(s)),
+    "mopps": lambda clusters, s: Mopps(_enough(clusters, s), cast(MoppsSchedule, s.schedule), s.seed),
+    "forecast": lambda clusters, s: Forecast(
+        _by_id(clusters), cast(ForecastSchedule, s.schedule), s.rollout.group_size, s.seed, thin=_thin(s)
+    ),
 }
-"""``schedule.kind`` -> builds it from clusters and the `Settings` of which that section is."""
+"""``schedule.kind`` -> builds it from clusters and settings whose schedule is of that kind."""
 OUTSIDE: Catalog[ScheduleEntry] = Catalog(ScheduleEntry, {})
 
 

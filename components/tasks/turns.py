@@ -57,7 +57,7 @@ def spread(source: GeneratedSource, level: Level) -> list[Prompt]:
 
 
 def prompt_of(
-    source: Generated, family: str, level: int, text: str, solution: str, demonstration: str, answer: str
+    source: Generated, family: str, level: int, *, text: str, solution: str, demonstration: str, answer: str
 ) -> Prompt:
     """The prompt of a question, named by its content."""
     return Prompt(

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from components.canaries.generation import measure_generation
 from components.canaries.items import Measured
-from components.canaries.likelihood import Row, Score, measure_likelihood, rows_of
+from components.canaries.likelihood import Score, measure_likelihood, rows_of
 from components.canaries.sets import probe_sets
 from components.config.canaries import By, CanarySettings
 from components.learner.base import Learner
 from components.learner.batch import batch_of_rows
 from components.policy import Policy
+from components.policy.weights import Text
 from components.rollout import Collector
 
 
@@ -68,7 +69,7 @@ def is_due(settings: CanarySettings, progress: int, jump: float) -> bool:
 def scores_of_learner(learner: Learner, pad_id: int) -> Score:
     """Scores under a learner's weights, wherever they are; at the temperature that the run samples at."""
 
-    def score(rows: Sequence[Row]) -> list[float]:
+    def score(rows: Sequence[Text]) -> list[float]:
         order = sorted(range(len(rows)), key=lambda place: sum(map(len, rows[place])))  # like lengths share a pass
         sums = learner.logprobs(batch_of_rows([rows[place] for place in order], pad_id)).double().sum(1).tolist()
         found = [0.0] * len(rows)

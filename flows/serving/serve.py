@@ -22,8 +22,14 @@ from components.errors import InputError
 from components.files import os_errors
 from flows.prefect_runtime.environment import HEARTBEAT_SECONDS, prefect_home
 from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
-from flows.serving import options as environments
-from flows.serving.options import POOL, Options, check_free
+from flows.serving.options import (
+    POOL,
+    Options,
+    check_free,
+    registrar_environment,
+    server_environment,
+    worker_environment,
+)
 from flows.serving.pages import PageServer
 from flows.serving.process import SupervisedProcess, end_leftovers, wait_for
 from flows.serving.service import ProcessIdentity, Service, exclusive, service_file, write_service
@@ -115,7 +121,7 @@ class Serving:
         command = [sys.executable, "-m", "uvicorn", "--factory", "prefect.server.api.server:create_app"]
         command += ["--host", "127.0.0.1", "--port", str(self._options.port)]
         command += ["--log-level", "warning", "--timeout-graceful-shutdown", "3"]
-        env = environments.server_environment(self._options)
+        env = server_environment(self._options)
         self._server_began = datetime.now(UTC)
         self._run_part("server", command, env, SERVER_GRACE, prefect_home(self._project))
         server = self._parts["server"]
@@ -131,7 +137,7 @@ class Serving:
         for name in reschedule(self._prefect, why, self._worker_name, recent):
             self._print(f"continue  {name}")
         command = [sys.executable, "-m", "flows.serving.worker", POOL, self._worker_name]
-        env = environments.worker_environment(self._options, pages_url)
+        env = worker_environment(self._options, pages_url)
         # No grace period: a run is killed with its worker; on SIGTERM it would set its own state to Crashed.
         self._run_part("worker", command, env, 0.0, self._project)
         self._write_service(pages_url)
@@ -158,7 +164,7 @@ class Serving:
         process = subprocess.Popen(
             [sys.executable, "-m", "flows.serving.register"],
             cwd=self._project,
-            env={**os.environ, **environments.registrar_environment(self._options)},
+            env={**os.environ, **registrar_environment(self._options)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -1,4 +1,5 @@
-"""A project of one's own: a Git repository with configuration, without the code of this package. What is installed."""
+"""A project of one's own: a Git repository with configuration, without the code of this package;
+and the versions of what is installed."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from components.directories import write_directory
 from components.errors import InputError
 from components.files import write_text
 from components.installed import CODE, CONSTRAINTS, own_constraints, record
-from flows.host.git import IDENTITY, git, succeeds
+from flows.host.git import IDENTITY, git, resolve, succeeds
 
 TEMPLATE = Path(__file__).parent / "template"
 COPIED = ("prefect.yaml", ".dvcignore", ".dvc/config", ".dvc/.gitignore")
@@ -79,7 +80,7 @@ def _version(name: str) -> str | None:
 
 
 def _commit(folder: Path) -> str | None:
-    if folder == INSTALLED or not succeeds(folder, "rev-parse", "--verify", "--quiet", "HEAD"):
+    head = None if folder == INSTALLED else resolve(folder, "HEAD")
+    if head is None:
         return None
-    edited = git(folder, "status", "--porcelain", "--untracked-files=no")
-    return git(folder, "rev-parse", "HEAD") + ("+" if edited else "")
+    return head + ("+" if git(folder, "status", "--porcelain", "--untracked-files=no") else "")

@@ -43,7 +43,7 @@ def test_a_creation_whose_answer_is_lost_is_found_and_not_made_again(
     [
         (Fault("dropped"), ["get", "create"]),  # what was dropped was never understood
         *((Fault("status", body=answers.status(code, "InternalError", FAILED)), ["get", "create"]) for code in UNSURE),
-        # Nothing was done, and nobody has to look: too many requests, a race at a quota.
+        # Nothing was done, and the outcome is known: too many requests, a race at a quota.
         (Fault("status", body=answers.BUSY, headers={"Retry-After": "0.1"}, times=2), ["create"]),
         (Fault("status", body=answers.CONTENDED), ["create"]),
     ],

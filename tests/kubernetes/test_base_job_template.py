@@ -21,7 +21,7 @@ from prefect.workers.base import BaseJobConfiguration
 
 from components.config.keys import own_key_file, registry_key_file
 from components.errors import InputError
-from components.launch.kubernetes.submission import OWNER, submitter
+from components.launch.kubernetes.submission import OWNER_VARIABLE, submitter
 from components.registry.keys import new_key, read_approver_key, read_key, write_key
 from flows.serving import flow_run_pod
 from tests.kubernetes.building import K8S, by_kind, objects, overlay
@@ -179,7 +179,7 @@ def test_what_a_flow_run_says_wins_over_the_template_and_the_template_over_the_w
 
 
 def test_a_flow_run_can_submit_although_the_image_has_no_name_for_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("LOGNAME", "USER", "LNAME", "USERNAME", OWNER):  # where getpass looks
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME", OWNER_VARIABLE):  # where getpass looks
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda _: {}[10001])
     with pytest.raises(InputError, match="this user has no name"):

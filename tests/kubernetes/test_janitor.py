@@ -127,7 +127,7 @@ def attempted(**status: Any) -> dict[str, Any]:
 
 
 def test_all_attempts_have_their_time_and_the_cluster_its_own() -> None:
-    """It ends an attempt at its deadline, and says so: nobody else must be quicker."""
+    """It ends an attempt at its deadline, and says so: no other process may be quicker."""
     assert last_moment(attempted()) == LAST
     assert last_moment(attempted(restarts=3, restartsCountTowardsMax=3)) == LAST
 

@@ -105,14 +105,14 @@ def test_a_run_belongs_to_whom_the_environment_names_and_else_to_who_submits_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(submission, "getuser", lambda: "ada")
-    monkeypatch.delenv(submission.OWNER, raising=False)
+    monkeypatch.delenv(submission.OWNER_VARIABLE, raising=False)
     assert submission.submitter() == "ada"
-    monkeypatch.setenv(submission.OWNER, "grace")
+    monkeypatch.setenv(submission.OWNER_VARIABLE, "grace")
     assert submission.submitter() == "grace"
 
 
 def test_in_a_container_whose_user_has_no_name_it_has_to_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(submission.OWNER, raising=False)
+    monkeypatch.delenv(submission.OWNER_VARIABLE, raising=False)
     monkeypatch.setattr(submission, "getuser", nameless)
     with pytest.raises(InputError, match="this user has no name") as caught:
         submission.submitter()

@@ -382,16 +382,16 @@ def test_one_key_under_two_names_counts_once_where_none_are_listed(store: Memory
 
 def test_a_doubtful_gate_needs_a_reason_of_everyone(store: MemoryStore, candidate: Candidate) -> None:
     terms = Terms(asked_of(candidate, OPEN), OPEN, NOON, doubtful=True)
-    silent, told = (approval(store, candidate, "ada", OPEN, reason=text) for text in ("", "the plot is fine"))
+    silent, reasoned = (approval(store, candidate, "ada", OPEN, reason=text) for text in ("", "the plot is fine"))
     assert "inconclusive and it gives no reason" in why(standing([silent], terms))
-    assert standing([silent, told], terms).met
+    assert standing([silent, reasoned], terms).met
 
 
 def test_a_rejection_is_no_approval_and_an_approval_no_rejection(store: MemoryStore, candidate: Candidate) -> None:
     no = signed(store, candidate, action="reject")
     assert judged(candidate, no).counted == ()
-    asked = rejection_question(candidate, TWO_OF_THREE, 0, REGISTRY)
-    terms = Terms(asked, TWO_OF_THREE, NOON, (STARTER,))
+    rejection = rejection_question(candidate, TWO_OF_THREE, 0, REGISTRY)
+    terms = Terms(rejection, TWO_OF_THREE, NOON, (STARTER,))
     assert not standing([signed(store, candidate)], terms).met
     assert standing([no], terms).met
 
@@ -400,8 +400,8 @@ def test_a_rejection_stands_whatever_became_of_the_policy_the_champion_and_the_t
     store: MemoryStore, candidate: Candidate
 ) -> None:
     no = signed(store, candidate, action="reject")
-    asked = rejection_question(candidate, LISTED, 5, REGISTRY)
-    assert standing([no], Terms(asked, LISTED, at(days=400)(), (STARTER,))).met
+    rejection = rejection_question(candidate, LISTED, 5, REGISTRY)
+    assert standing([no], Terms(rejection, LISTED, at(days=400)(), (STARTER,))).met
 
 
 def test_every_approval_that_does_not_count_is_told_with_its_reason(store: MemoryStore, candidate: Candidate) -> None:

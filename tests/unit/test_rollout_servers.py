@@ -178,9 +178,9 @@ class TestCompletions:
         own, servers, tested = running(2)
         before = [server.calls.count(GENERATE) for server in servers]
         tested.generate(prompts(own, 20), GREEDY)
-        asked = [server.calls.count(GENERATE) - b for server, b in zip(servers, before, strict=True)]
-        assert sum(asked) == 20
-        assert min(asked) >= 5
+        counts = [server.calls.count(GENERATE) - b for server, b in zip(servers, before, strict=True)]
+        assert sum(counts) == 20
+        assert min(counts) >= 5
 
     def test_longer_than_the_servers_have_room_for_are_refused_instead_of_cut_short(self, running):
         long = Sampling(n=1, max_new_tokens=20, temperature=1.0, seed=0)

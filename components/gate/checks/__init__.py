@@ -24,7 +24,7 @@ CHECKS: dict[str, Check] = {
     "truncated": evaluation.TRUNCATED,
     "unscorable": evaluation.UNSCORABLE,
     "contaminated": evaluation.CONTAMINATED,
-    "canaries": evaluation.KEPT,
+    "canaries": evaluation.CANARIES_KEPT,
     "checkpoint format": stored.HARMLESS,
     "same checkpoint": stored.SAME,
 }

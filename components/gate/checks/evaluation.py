@@ -4,7 +4,8 @@ least nearly as good as the champion, and does it keep what its probe sets measu
 from __future__ import annotations
 
 from components.canaries.comparison import NO_SETS
-from components.canaries.verdict import HOW, judge_canaries
+from components.canaries.verdict import HOW as CANARIES_HOW
+from components.canaries.verdict import judge_canaries
 from components.config import Settings
 from components.errors import InputError
 from components.gate.evidence import Answer, Check, Evidence
@@ -113,4 +114,4 @@ OVER_CHAMPION = Check(
     "a checkpoint that is not clearly worse than the champion, or more test prompts for a narrower interval",
 )
 OVER_PRESENT_CHAMPION = Check(_over_present_champion, OVER_CHAMPION.how, missing=TO_BE_COMPARED)
-KEPT = Check(_kept, HOW)
+CANARIES_KEPT = Check(_kept, CANARIES_HOW)

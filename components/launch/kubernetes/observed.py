@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-from components.launch.kubernetes.api import Cluster
 from components.launch.kubernetes.names import ATTEMPT, Role
+
+if TYPE_CHECKING:
+    from components.launch.kubernetes.api import Cluster
 
 Object = dict[str, Any]
 ROLES: tuple[Role, ...] = get_args(Role)

@@ -24,8 +24,8 @@ from components.pods.code import code_folder
 if TYPE_CHECKING:
     from components.pods.depot import Depot
 
-OWNER = "EVENKEEL_RUN_OWNER"
-SETTING = "launch.kubernetes.user"
+OWNER_VARIABLE = "EVENKEEL_RUN_OWNER"
+POD_USER = "launch.kubernetes.user"
 
 
 def submission(job: Job) -> Submission:
@@ -67,13 +67,15 @@ def submitter() -> str:
     Raises:
         InputError: it is unknown, as in a container whose user has no name.
     """
-    if named := os.environ.get(OWNER):
+    if named := os.environ.get(OWNER_VARIABLE):
         return named
     try:
         return getuser()
     except (OSError, KeyError, ImportError):
-        how = f"set launch.kubernetes.owner, or {OWNER} in the environment"
-        raise InputError("the owner of the run is unknown: this user has no name", where=OWNER, how=how) from None
+        how = f"set launch.kubernetes.owner, or {OWNER_VARIABLE} in the environment"
+        raise InputError(
+            "the owner of the run is unknown: this user has no name", where=OWNER_VARIABLE, how=how
+        ) from None
 
 
 def user_of(how: KubernetesSettings, workspace: Path) -> int:
@@ -91,15 +93,16 @@ def user_of(how: KubernetesSettings, workspace: Path) -> int:
             raise InputError(
                 "the run's folder belongs to root, and pods never run as root: they could not write there",
                 where=workspace,
-                how=f"submit the run as another user, in a folder of theirs; or set {SETTING}, and let that user write",
+                how=f"submit the run as another user, in a folder of theirs; or set {POD_USER}, "
+                "and let that user write",
             )
         return owner
     if made and how.user != owner and not _open(workspace):
         raise InputError(
-            f"pods run as user {how.user} ({SETTING}), and the run's folder belongs to user {owner}: they could not "
+            f"pods run as user {how.user} ({POD_USER}), and the run's folder belongs to user {owner}: they could not "
             "write there",
             where=workspace,
-            how=f"leave {SETTING} out, or submit the run as user {how.user}",
+            how=f"leave {POD_USER} out, or submit the run as user {how.user}",
         )
     return how.user
 

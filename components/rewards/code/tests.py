@@ -41,9 +41,9 @@ def read_tests(reference: str) -> Tests:
 
 def _test(condition: ast.expr) -> Test:
     if isinstance(condition, ast.Compare) and len(condition.ops) == 1 and isinstance(condition.ops[0], ast.Eq):
-        for asked, known in ((condition.left, condition.comparators[0]), (condition.comparators[0], condition.left)):
+        for tested, known in ((condition.left, condition.comparators[0]), (condition.comparators[0], condition.left)):
             try:
-                return Test(ast.unparse(asked), ast.literal_eval(known))
+                return Test(ast.unparse(tested), ast.literal_eval(known))
             except ValueError:
                 continue
     return Test(f"not not ({ast.unparse(condition)})", True)

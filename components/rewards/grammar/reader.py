@@ -150,7 +150,8 @@ class _Reader(Expressions):
             return Fraction(1000)
         word = self.here.text.casefold() if self.next("word") else ""
         scale = SCALES.get(word) or SCALES.get(word.removesuffix("s"))
-        self._at += scale is not None
+        if scale is not None:
+            self.take()
         return Fraction(scale or 1)
 
     def _percent(self) -> bool:

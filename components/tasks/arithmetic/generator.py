@@ -39,4 +39,12 @@ def _level(source: ArithmeticSource, seed: int, family: str, level: int, seen: s
         if source.mislabelled and labels.random() < source.mislabelled:
             solution = question.operation(question.a, question.b, careless)
         taught = question.operation(question.a, question.b, lambda: memory.random() < source.forget)
-        yield prompt_of(source, family, level, question.text, solution, taught, solution.rpartition("#")[2])
+        yield prompt_of(
+            source,
+            family,
+            level,
+            text=question.text,
+            solution=solution,
+            demonstration=taught,
+            answer=solution.rpartition("#")[2],
+        )

@@ -50,4 +50,6 @@ def _level(source: BuildingRulesSource, seed: int, family: str, level: int, seen
     for rule in fresh(lambda: draw(rng, family, level), lambda rule: rule.sentence, seen):
         expression = rule.expression(careful)
         taught = rule.expression(lambda: memory.random() < source.forget)
-        yield prompt_of(source, family, level, rule.sentence, expression, taught, expression)
+        yield prompt_of(
+            source, family, level, text=rule.sentence, solution=expression, demonstration=taught, answer=expression
+        )

@@ -69,4 +69,12 @@ def _level(source: CalculatorSource, seed: int, family: str, level: int, seen: s
     for problem in fresh(lambda: draw(rng, family, level), lambda problem: problem.text, seen):
         solution = work(problem, lambda _: None)
         taught = work(problem, memory)
-        yield prompt_of(source, family, level, problem.text, solution, taught, solution.rpartition("#")[2])
+        yield prompt_of(
+            source,
+            family,
+            level,
+            text=problem.text,
+            solution=solution,
+            demonstration=taught,
+            answer=solution.rpartition("#")[2],
+        )

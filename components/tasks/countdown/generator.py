@@ -44,4 +44,12 @@ def _level(source: CountdownSource, seed: int, family: str, level: int, seen: se
         gives_up = patience.random() < source.give_up
         solution = search(problem)
         taught = surrender(problem) if gives_up and problem.wrong else solution
-        yield prompt_of(source, family, level, problem.text, solution, taught, problem.right.expression)
+        yield prompt_of(
+            source,
+            family,
+            level,
+            text=problem.text,
+            solution=solution,
+            demonstration=taught,
+            answer=problem.right.expression,
+        )

@@ -57,4 +57,6 @@ def _items(seed: int, family: str, level: int, seen: set[str]) -> Iterator[Item]
 
 def _prompt(source: StereotypesSource, family: str, level: int, item: Item, labelled: int) -> Prompt:
     said = answer(labelled)
-    return prompt_of(source, family, level, item.text, said, said, ascii_uppercase[labelled])
+    return prompt_of(
+        source, family, level, text=item.text, solution=said, demonstration=said, answer=ascii_uppercase[labelled]
+    )
