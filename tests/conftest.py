@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 from collections.abc import Iterator
@@ -54,6 +55,17 @@ def _no_waiting_for_disks() -> Iterator[None]:
     """The machine keeps its power while tests run; those of what happens without it put a flush of their own there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: None)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_command_line() -> Iterator[None]:
+    """The runner of command lines would build every command for each call, which takes a tenth of a second; a process
+    of the command line builds them once."""
+    import typer.testing
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", functools.cache(typer.main.get_command))
         yield
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.exceptions import PrefectHTTPStatusError
-from prefect.testing.utilities import prefect_test_harness
 
 from components.errors import InputError
 from flows.serving import cluster
 from tests.code_graph import ROOT
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 IMAGE = f"registry.example.com/evenkeel/orchestrator@sha256:{'a' * 64}"
@@ -22,6 +24,9 @@ TEMPLATE = json.loads((ROOT / "k8s/prefect/base-job-template.json").read_text(en
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[SyncPrefectClient]:
+    from prefect.client.orchestration import get_client
+    from prefect.testing.utilities import prefect_test_harness  # seconds that the tests of `make test` need not wait
+
     with prefect_test_harness(server_startup_timeout=120), get_client(sync_client=True) as found:
         yield found
 

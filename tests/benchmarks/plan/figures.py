@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from transformers import LlamaConfig
 
+from components.config.policy import LoraSettings
 from components.planning.parts import Process
 from components.planning.processes import IMPORTED, processes_of
-from components.planning.shapes import shape_of
+from components.planning.shapes import Shape, shape_of
 from tests.benchmarks.plan import TITLES, parts_of
-from tests.benchmarks.plan.cases import load_of, settings_of
+from tests.benchmarks.plan.cases import Size, load_of, settings_of
 from tests.benchmarks.section import Row, Rows
 from tests.benchmarks.spread import table
 
@@ -18,12 +20,17 @@ MOMENTS = ("start", "sample", "update", "hand-over", "checkpoint")
 MB = 1e6
 
 
+@cache
+def shape(size: Size, lora: LoraSettings | None) -> Shape:
+    """Of a policy; an adapter of one is made in seconds, and many cells share it."""
+    return shape_of(LlamaConfig(**size.config), lora)
+
+
 def planned(cell: str) -> list[Process]:
     """The processes of a cell, rank by rank."""
     size, kind, way, _ = parts_of(cell)
     settings = settings_of(size, kind, way == "lora", Path())
-    shape = shape_of(LlamaConfig(**size.config), settings.policy.lora)
-    return processes_of(settings, shape, load_of(size, kind))
+    return processes_of(settings, shape(size, settings.policy.lora), load_of(size, kind))
 
 
 def measured(rank: Row) -> tuple[float, str]:
@@ -40,8 +47,8 @@ def tables(rows: Rows) -> dict[str, str]:
             size, kind, way, malloc = parts_of(cell)
             if malloc != name:
                 continue
-            for number, rank in enumerate(row["ranks"]):
-                plan, (peak, moment) = planned(cell)[number].peak(), measured(rank)
+            for number, (process, rank) in enumerate(zip(planned(cell), row["ranks"], strict=True)):
+                plan, (peak, moment) = process.peak(), measured(rank)
                 share = ((plan.size - IMPORTED) / MB) / peak - 1
                 misses.setdefault(name, []).append(share)
                 lines.append(
