@@ -12,7 +12,7 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NoReturn
 
 from simpleeval import SimpleEval
@@ -122,6 +122,7 @@ def compile_rule(name: str, settings: RuleSettings) -> Rule:
     return Rule(name, settings, when, unless)
 
 
+@lru_cache(maxsize=1024)  # a run and its report compile the same rules some ten times
 def compile_condition(rule: str, key: str, text: str) -> Condition:
     """Parse and check one condition of a rule; raises as `compile_rule`."""
     compiler = _Compiler(rule, f"{key}: {text}")

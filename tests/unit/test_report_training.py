@@ -64,6 +64,12 @@ def test_a_run_of_a_single_step_can_be_drawn(tmp_path: Path) -> None:
     assert 'id="plot-entropy"' in page(layout)
 
 
+@pytest.fixture
+def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without plots, which take most of their time, for tests of what stands around these."""
+    monkeypatch.setattr("components.report.page.draw_all", lambda *_: [])
+
+
 @pytest.fixture(scope="module")
 def rescued(tmp_path_factory: pytest.TempPathFactory) -> str:
     return page(fixture.rescued(tmp_path_factory.mktemp("rescued")))
@@ -100,6 +106,7 @@ def test_a_run_from_before_there_was_a_ledger_is_drawn_and_says_what_is_missing(
     assert 'id="plot-entropy"' in text
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_the_stage_writes_the_verdict_as_text_too_whatever_is_there(tmp_path: Path) -> None:
     for name, start in (("rescued", "Recovered: "), ("stopped", "Stopped at step 22: "), ("refused", "Not trained: ")):
         layout = getattr(fixture, name)(tmp_path / name)
@@ -107,6 +114,7 @@ def test_the_stage_writes_the_verdict_as_text_too_whatever_is_there(tmp_path: Pa
         assert layout.verdict.read_text(encoding="utf-8").startswith(f"# Health of run demo\n\n**{start}")
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_rules_that_never_spoke_are_known_as_silent(tmp_path: Path) -> None:
     layout, rules = fixture.healthy(tmp_path), fixture.settings().health.rules
     write_jsonl(layout.train / "verdicts.jsonl", [fixture.verdict("nonfinite_weights", "stop", 3)])
@@ -115,6 +123,7 @@ def test_rules_that_never_spoke_are_known_as_silent(tmp_path: Path) -> None:
     assert (text.count(">1 time</td>"), text.count(">silent</td>")) == (1, len(rules) - 1)
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_what_a_ledger_says_is_shown_as_text_and_never_as_markup(tmp_path: Path) -> None:
     layout = fixture.rescued(tmp_path)
     row = fixture.ledger()[2] | {"quarantined": ["<b>x</b>\u202e"], "reason": "<script>"}
