@@ -97,19 +97,20 @@ def test_torch_is_loaded_by_none_of_what_does_without_it() -> None:
     assert "torch" not in loaded_by("import " + ", ".join(f"components.{name}" for name in names))
 
 
-@pytest.mark.parametrize("module", ["flows.cli", "components.registry"])
-def test_boto3_is_loaded_only_for_a_store_on_s3(module: str) -> None:
-    assert loaded_by(f"import {module}") & {"boto3", "botocore"} == set()
+BOTO3, SIGNING, KUBERNETES = {"boto3", "botocore"}, {"model_signing", "sigstore"}, {"kubernetes"}
+"""Loaded only for a store on S3, to sign, and to reach a cluster."""
 
 
-@pytest.mark.parametrize("module", ["flows.cli", "components.registry", "components.gate.candidate"])
-def test_the_library_that_signs_is_loaded_only_to_sign(module: str) -> None:
-    assert loaded_by(f"import {module}") & {"model_signing", "sigstore"} == set()
-
-
-@pytest.mark.parametrize("module", ["flows.cli", "components.launch", "components.launch.kubernetes.launcher"])
-def test_the_client_of_clusters_is_loaded_only_to_talk_to_one(module: str) -> None:
-    assert loaded_by(f"import {module}") & {"kubernetes"} == set()
+@pytest.mark.parametrize(
+    ("modules", "unused"),
+    [
+        ("flows.cli", BOTO3 | SIGNING | KUBERNETES),
+        ("components.registry, components.gate.candidate", BOTO3 | SIGNING | KUBERNETES),
+        ("components.launch.kubernetes.launcher", SIGNING | KUBERNETES),
+    ],
+)
+def test_large_libraries_are_loaded_only_where_they_are_used(modules: str, unused: set[str]) -> None:
+    assert loaded_by(f"import {modules}") & unused == set()
 
 
 def test_the_command_line_answers_without_loading_prefect_dvc_or_torch() -> None:

@@ -95,7 +95,7 @@ NO_DEV = {"eval_every": 100, "eval_samples": 2}
 # From which weights
 
 
-@pytest.mark.parametrize("max_staleness", [1, 2, 4, 9])
+@pytest.mark.parametrize("max_staleness", [1, 4, 9])
 def test_a_rollout_is_sampled_with_the_weights_of_that_many_steps_before_or_of_the_beginning(tmp_path, max_staleness):
     chosen = ahead(max_staleness, **ALWAYS_TRAINS, train={"steps": 6, **NO_DEV})
     engine, starts, _, _ = noted(tmp_path, chosen)
@@ -129,7 +129,7 @@ def test_no_rollout_is_sampled_that_nobody_will_train_on(tmp_path):
 # Determined by the seed
 
 
-@pytest.mark.parametrize("max_staleness", [1, 3])
+@pytest.mark.parametrize("max_staleness", slow_but([1, 3], 3))
 def test_the_same_seed_gives_the_same_bytes_however_long_the_engine_takes(tmp_path, monkeypatch, max_staleness):
     expected = outputs(train(tmp_path / "a", ahead(max_staleness)))
     step, slow = Collector.step, iter([0.2, 0.0, 0.1, 0.0, 0.05])
@@ -259,7 +259,6 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     slow_but(
         [*(("checkpoint", n) for n in range(1, 8)), *(("append", n) for n in (1, 3, 4, 5, 6))],
         ("checkpoint", 4),
-        ("append", 4),
         ("append", 5),
     ),
 )

@@ -290,7 +290,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(
-    ("shortage", "asynchronous"), [(full_disk, True), (full_disk, False), (small_files, True), (small_files, False)]
+    ("shortage", "asynchronous"),
+    slow_but(
+        [(full_disk, True), (full_disk, False), (small_files, True), (small_files, False)],
+        (full_disk, True),
+        (small_files, False),
+    ),
 )
 @pytest.mark.parametrize("times", slow_but([1, 2, 3], 2))
 def test_without_room_for_a_checkpoint_the_run_stops_with_the_reason_and_goes_on_once_there_is_room(
