@@ -10,12 +10,12 @@ from tests.benchmarks.results import Results
 from tests.benchmarks.running import measure_section
 from tests.benchmarks.section import Row, Section
 from tests.benchmarks.sections import SECTIONS
-from tests.tiers import slow_but
 
 pytestmark = pytest.mark.integration
 
 
-@pytest.mark.parametrize("name", slow_but(SECTIONS, "health"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SECTIONS)
 def test_a_section_is_measured_and_makes_its_figures(name, tmp_path):
     if name == "hand_over":
         try:

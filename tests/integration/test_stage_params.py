@@ -32,6 +32,18 @@ show sinks, and answers that are kept are the same to the byte as those that `ev
 
 AUDITED = ("admission.label_audit=report", "admission.sensitive=report", "admission.prompts=8")
 """Half of what triage asks for, so that it has something left to sample."""
+SHORT = (
+    *(
+        "data.source.rows=400",
+        "audit.prompts=8",
+        "audit.max_false_positive=1",
+        "sft.steps=6",
+        "train.steps=4",
+        "train.eval_every=2",
+    ),
+    *("evaluation.prompts=8", "evaluation.suites.more_digits.prompts=4"),
+)
+"""What is read does not depend on how much there is to do."""
 
 
 def sections(section: Section, path: str = "") -> Iterator[tuple[int, str]]:
@@ -48,7 +60,7 @@ def read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Settings, set
     """Settings under which every stage has something to do, and the dotted names of all that has been read of them."""
     write_jsonl(tmp_path / "pairs.jsonl", [{"prompt": "1+1=", "chosen": "#2", "rejected": "#3"}])
     dpo = ("dpo.steps=2", "dpo.held_out=0", f"dpo.pairs={{path: {tmp_path}/pairs.jsonl}}")
-    settings = load(ROOT / "configs/demo.yaml", [*SMALL, *NO_LIMITS, *dpo, *AUDITED])
+    settings = load(ROOT / "configs/demo.yaml", [*SMALL, *NO_LIMITS, *dpo, *AUDITED, *SHORT])
     paths, seen = dict(sections(settings)), set[str]()
     dump = Section.model_dump
 

@@ -39,6 +39,7 @@ def settings_of(folder: Path, ground: Ground, condition: str) -> Settings:
     return recipe_settings(folder, healthy.recipe, str(ground.config), {}, tree)
 
 
+@pytest.mark.slow
 @every_ground
 def test_every_run_of_the_plan_has_valid_settings_of_its_ground(tmp_path: Path, ground: Ground) -> None:
     for condition in {condition for condition, _ in runs(ground)}:
