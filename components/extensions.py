@@ -15,11 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from components.catalog import Catalog
 from components.config import Settings, dump
 from components.config.advantages import PythonAdvantage
+from components.config.documents import foreign
 from components.config.environments import EnvironmentVerifier, VerifiersSource
 from components.config.evaluation import PythonSuite
 from components.config.extensions import FunctionSet, PythonEntry, RewardFunction, python_entries
@@ -119,7 +118,7 @@ def _catalogs() -> dict[type[PythonEntry], Catalog[Any]]:
 
 def main() -> int:
     """Read settings from standard input; write what is wrong to standard output."""
-    found = problems(validate(yaml.safe_load(sys.stdin), where="standard input"))
+    found = problems(validate(foreign(sys.stdin.read(), "standard input"), where="standard input"))
     print("\n".join(found))
     return 1 if found else 0
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from components.config.documents import foreign
 from components.config.shipped import SHIPPED
 from components.errors import InputError
 from components.files import read_text, sha256_bytes, sha256_file, sha256_json, write_text
@@ -28,7 +29,8 @@ UPDATE = "`evenkeel update` records what is installed, commit that; or install t
 @cache
 def pipeline() -> Mapping[str, dict[str, Any]]:
     """The stages of the package's own `dvc.yaml`."""
-    found: dict[str, dict[str, Any]] = yaml.safe_load(read_text(SHIPPED / "dvc.yaml"))["stages"]
+    path = SHIPPED / "dvc.yaml"
+    found: dict[str, dict[str, Any]] = foreign(read_text(path), path)["stages"]
     return found
 
 

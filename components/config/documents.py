@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Mapping
+from copy import deepcopy
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,7 @@ from components.errors import InputError
 from components.printing import block
 
 if TYPE_CHECKING:
-    from yaml import SafeLoader as Fast
+    Fast = yaml.SafeLoader
 else:  # the reader in C where there is one: it takes a tenth of the time
     Fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -130,7 +132,7 @@ def read(text: str, where: str | Path, how: str = "fix that line") -> Any:
     Raises:
         InputError: it is no YAML, or not as configurations are written; the line is named.
     """
-    return _read(text, where, how, Loader)
+    return _read(text, where, how, own=True)
 
 
 def comment_of(text: str) -> str:
@@ -146,13 +148,15 @@ def foreign(text: str, where: str | Path) -> Any:
     Raises:
         InputError: it cannot be read.
     """
-    return _read(text, where, "restore the file", Fast)
+    return _read(text, where, "restore the file", own=False)
 
 
-def _read(text: str, where: str | Path, how: str, loader: type[Fast]) -> Any:
+def _read(text: str, where: str | Path, how: str, *, own: bool) -> Any:
     try:
-        _check_depth(text, where, loader)
-        return yaml.load(text, loader)
+        return deepcopy(_value(text, own))
+    except RecursionError:
+        what = f"not YAML that can be read: it has more than {DEEPEST} levels"
+        raise InputError(what, where=where, how="write fewer brackets inside each other") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark and isinstance(where, Path) else ""
@@ -162,11 +166,19 @@ def _read(text: str, where: str | Path, how: str, loader: type[Fast]) -> Any:
         raise InputError(f"not YAML that can be read: {error}", where=where, how=how) from error
 
 
-def _check_depth(text: str, where: str | Path, loader: type[Fast]) -> None:
-    """Nothing is built meanwhile."""
+@lru_cache(maxsize=16)
+def _value(text: str, own: bool) -> Any:
+    """One command reads the same few files, such as the health rules, again and again; a copy takes a twentieth of the
+    time. What cannot be read is not kept."""
+    loader = Loader if own else Fast
+    _check_depth(text, loader)
+    return yaml.load(text, loader)
+
+
+def _check_depth(text: str, loader: type[Fast]) -> None:
+    """Raise ``RecursionError`` where there are too many levels. Nothing is built meanwhile."""
     level = 0
     for event in yaml.parse(text, Loader=loader):
         level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if level > DEEPEST:
-            what = f"not YAML that can be read: it has more than {DEEPEST} levels"
-            raise InputError(what, where=where, how="write fewer brackets inside each other")
+            raise RecursionError

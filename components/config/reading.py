@@ -7,8 +7,10 @@ By hand, as libraries know neither digests of inputs nor errors with the file th
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence, Set
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -186,5 +188,10 @@ def validate(tree: Mapping[str, Any], *, where: str) -> Settings:
 
 def dump(settings: Settings, *, without: Set[str] = frozenset()) -> str:
     """Every setting as YAML, defaults included, but for the sections ``without``. Loading it gives equal settings."""
-    tree = settings.model_dump(mode="json", exclude=set(without))
-    return yaml.dump(tree, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return _written(json.dumps(settings.model_dump(mode="json", exclude=set(without))))
+
+
+@lru_cache(maxsize=8)
+def _written(tree: str) -> str:
+    """JSON as YAML. A run writes its settings several times, and PyYAML takes a tenth of a second for them."""
+    return yaml.dump(json.loads(tree), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)

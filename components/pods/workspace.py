@@ -8,9 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from components.config import Settings
+from components.config.documents import foreign
 from components.config.inputs import input_sections
 from components.directories import write_directory
 from components.errors import InputError
@@ -99,7 +98,7 @@ def _entries(workspace: Path, stage: str, *kinds: str) -> list[str]:
         InputError: it does not know the stage.
     """
     path = workspace / "dvc.yaml"
-    stages: dict[str, Any] = (yaml.safe_load(read_text(path)) or {}).get("stages", {})
+    stages: dict[str, Any] = (foreign(read_text(path), path) or {}).get("stages", {})
     if stage not in stages:
         raise InputError(f"no stage {stage!r}", where=path, how=f"use one of: {', '.join(stages)}")
     entries = [entry for kind in kinds for entry in stages[stage].get(kind, [])]

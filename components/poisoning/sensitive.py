@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import yaml
-
+from components.config.documents import read
+from components.files import read_text
 from components.types import Prompt
 
 WORDS = Path(__file__).with_name("sensitive.yaml")
@@ -22,7 +22,7 @@ class SensitiveWords:
     """
 
     def __init__(self, further: Iterable[str] = ()) -> None:
-        attributes = yaml.safe_load(WORDS.read_text(encoding="utf-8"))
+        attributes = read(read_text(WORDS), WORDS)
         self._attribute = {evened(word): name for name, words in attributes.items() for word in words}
         self._attribute |= {evened(word): OWN for word in further if evened(word)}
         longest_first = sorted(self._attribute, key=lambda word: (-len(word), word))

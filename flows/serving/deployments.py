@@ -18,6 +18,7 @@ from prefect.events import DeploymentEventTrigger
 from pydantic import AfterValidator, Field, ValidationError
 
 from components.config.base import Section
+from components.config.documents import Fast
 from components.errors import InputError
 from components.files import read_text
 
@@ -95,7 +96,7 @@ def read_entries(project: Path) -> list[Entry]:
     path = project / FILE
     text = read_text(path, how=f"`git checkout {FILE}`")
     try:
-        entries = yaml.safe_load(text)["deployments"]
+        entries = yaml.load(text, Fast)["deployments"]
     except (yaml.YAMLError, KeyError, TypeError) as error:
         raise InputError(f"not a file of deployments: {error}", where=path, how=UNREADABLE) from error
     if not isinstance(entries, list):

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from components.config.documents import Fast
 from components.errors import InputError
 
 DEFAULT = "~/.kube/config"
@@ -81,7 +82,7 @@ def _named(read: list[dict[str, Any]], kind: str, part: str) -> dict[str, dict[s
 def _read(path: Path) -> dict[str, Any]:
     how = "fix it, or get a new one from whoever runs the cluster; kubectl config view shows what kubectl makes of it"
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        found = yaml.load(path.read_text(encoding="utf-8"), Fast)
     except OSError as error:
         raise InputError(f"the kubeconfig cannot be read: {error.strerror}", where=path, how=how) from None
     except (yaml.YAMLError, UnicodeDecodeError):
