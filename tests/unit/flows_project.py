@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from flows.cli import main
+from flows.host.dvc_process import one_process
 from flows.host.git import git
 from flows.run.stages import reproduce
 from flows.run.workspace import Workspace, locate
@@ -20,7 +21,7 @@ LINE = """
 import hashlib, json, pathlib, sys
 import yaml
 
-stage, settings = sys.argv[1], yaml.safe_load(open("params.yaml"))
+stage, settings = sys.argv[1], yaml.load(open("params.yaml"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 write = lambda path, text: (path.parent.mkdir(parents=True, exist_ok=True), path.write_text(text))
 out = pathlib.Path("out")
 if stage == "data":
@@ -98,9 +99,10 @@ def ready(project: Path, *overrides: str) -> Workspace:
 
 
 def run_line(workspace: Workspace) -> None:
-    """Both stages, by DVC."""
-    for stage in STAGES:
-        reproduce(workspace, stage)
+    """Both stages, by one process of DVC as in a run."""
+    with one_process(workspace.root):
+        for stage in STAGES:
+            reproduce(workspace, stage)
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:

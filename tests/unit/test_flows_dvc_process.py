@@ -49,19 +49,12 @@ many:
 """
 
 
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A DVC repository without stages."""
-    root = tmp_path_factory.mktemp("empty")
-    own(root, "init", "--no-scm")
-    return root
-
-
 @pytest.fixture
-def root(empty: Path, tmp_path: Path) -> Path:
+def root(tmp_path: Path) -> Path:
     """A DVC repository with four stages."""
     root = tmp_path / "one"
-    shutil.copytree(empty, root)
+    (root / ".dvc").mkdir(parents=True)
+    (root / ".dvc/config").write_text("[core]\n    no_scm = True\n", encoding="utf-8")
     (root / "dvc.yaml").write_text(PIPELINE, encoding="utf-8")
     (root / "params.yaml").write_text(PARAMS % ("word " * 40), encoding="utf-8")
     (root / "in.txt").write_text("1", encoding="utf-8")
@@ -88,8 +81,9 @@ def of(root: Path) -> psutil.Process:
 
 def test_one_process_runs_every_command_and_each_has_its_log_and_exit_code(root: Path) -> None:
     with one_process(root):
-        assert repro(root, "first") == 0
-        process = of(root)
+        with one_process(root):  # has the same process, and does not end it
+            assert repro(root, "first") == 0
+            process = of(root)
         assert repro(root, "second") == 0 and repro(root, "fails") != 0 and repro(root, "second") == 0
         assert of(root) == process
         assert f"first by {process.pid}" in (root / "logs/first.log").read_text(encoding="utf-8")
@@ -97,24 +91,6 @@ def test_one_process_runs_every_command_and_each_has_its_log_and_exit_code(root:
     said = (root / "logs/second.log").read_text(encoding="utf-8")
     assert "> cat first.txt" in said and "didn't change" in said and "first by" not in said
     assert "words" in (root / "logs/fails.log").read_text(encoding="utf-8")
-
-
-def test_a_block_inside_of_another_has_the_same_process_and_does_not_end_it(root: Path) -> None:
-    with one_process(root):
-        assert repro(root, "first") == 0
-        process = of(root)
-        with one_process(root):
-            assert of(root) == process
-        assert repro(root, "second") == 0 and of(root) == process
-
-
-def test_a_process_that_was_killed_is_replaced_by_the_next_command(root: Path) -> None:
-    with one_process(root):
-        assert repro(root, "first") == 0
-        process = of(root)
-        process.kill()
-        process.wait(10)
-        assert repro(root, "second") == 0
 
 
 def test_why_dvc_cannot_be_loaded_is_in_the_log(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,11 +111,15 @@ def when_it_waits(root: Path, do: Callable[[], object]) -> None:
     threading.Thread(target=look, daemon=True).start()
 
 
-def test_a_process_that_is_killed_ends_the_command_with_the_signal(root: Path) -> None:
+def test_a_process_that_is_killed_ends_its_command_with_the_signal_and_is_replaced_by_the_next_one(root: Path) -> None:
     with one_process(root):
         when_it_waits(root, lambda: of(root).kill())
         assert repro(root, "waits") == 128 + signal.SIGKILL
         assert repro(root, "first") == 0
+        process = of(root)
+        process.kill()  # between two commands
+        process.wait(10)
+        assert repro(root, "second") == 0
 
 
 @pytest.fixture
@@ -191,14 +171,13 @@ def test_a_command_sees_the_environment_of_its_call(root: Path) -> None:
 def test_the_lock_is_dvcs_and_the_cache_but_for_the_places_where_long_texts_are_broken(root: Path) -> None:
     other = root.with_name("other")
     shutil.copytree(root, other)
-    for text in ("1", "2", "1"):
-        for folder in (root, other):
-            (folder / "in.txt").write_text(text, encoding="utf-8")
-        with one_process(root):
+    with one_process(root):
+        for text in ("1", "2", "1"):
+            for folder in (root, other):
+                (folder / "in.txt").write_text(text, encoding="utf-8")
             assert repro(root, "first") == repro(root, "second") == 0
-        for stage in ("first", "second"):
-            own(other, "repro", "--single-item", stage)
-        assert (root / "dvc.lock").read_bytes() == (other / "dvc.lock").read_bytes()
+            own(other, "repro", "--single-item", "first", "second")
+            assert (root / "dvc.lock").read_bytes() == (other / "dvc.lock").read_bytes()
     kept = [{path.relative_to(one): path.read_bytes().split() for path in cached(one)} for one in (root, other)]
     assert kept[0] == kept[1] and any("runs" in path.parts for path in kept[0])
 

@@ -22,6 +22,7 @@ from components.files import append_line, read_json, write_json, write_text
 from flows.cli import runs
 from flows.host import branches, dvc
 from flows.host.branches import commit_run
+from flows.host.dvc_process import one_process
 from flows.host.git import git
 from flows.recording import RecordingResult, RunRecord, read_record, read_recording, recorded, storing
 from flows.recording.machine import cpu_model, differences, packages, this_machine
@@ -342,15 +343,16 @@ def test_the_branch_of_a_refused_run_has_its_report(project: Path, unpushed: Non
 
 
 @pytest.fixture
-def executed(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+def executed(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
     """A run that DVC really executed, with an input from elsewhere."""
     monkeypatch.setattr(storing, "wanted", lambda settings: [*STAGES, "never recorded"])
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     (folder / "rows.jsonl").write_text('{"question": "2+2", "answer": "4"}\n', encoding="utf-8")
     workspace = ready(project, f"data.source={{kind: jsonl, path: {folder}/rows.jsonl}}")
-    flows_project.run_line(workspace)
-    return workspace
+    with one_process(workspace.root):
+        flows_project.run_line(workspace)
+        yield workspace
 
 
 def end(workspace: Workspace) -> RecordingResult:

@@ -12,6 +12,7 @@ import pytest
 from components.errors import InputError
 from components.files import read_json
 from flows.cli import reproducing
+from flows.host.dvc_process import one_process
 from flows.host.git import git
 from flows.recording import recorded, reproduction, storing
 from flows.recording.comparison import agree
@@ -46,7 +47,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         source = f"data.source={{kind: arrow, path: {home}/given}}"
         for more in ((), ("seed=7", "record.tolerance=0.5", "budget.hours=0.5")):
             workspace = ready(project, source, "record.git_remote=hub", *more)
-            with recorded(workspace) as recorder:
+            with one_process(workspace.root), recorded(workspace) as recorder:
                 flows_project.run_line(workspace)
                 recorder.conclude("d1" * 32)
             assert recorder.result is not None and recorder.result.problems == []

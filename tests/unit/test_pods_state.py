@@ -348,10 +348,10 @@ def test_a_password_in_the_servers_address_is_not_repeated():
 # Input and output
 
 
-@pytest.fixture
-def submitted(tmp_path: Path) -> Path:
-    """A small workspace, ready to train."""
-    root = tmp_path / "workspace"
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small workspace, ready to train, which each test takes a copy of."""
+    root = tmp_path_factory.mktemp("ready") / "workspace"
     layout = workspace(root)
     for extra in (layout.consistency, layout.clusters_metrics):
         write_text(extra, "null\n")
@@ -363,6 +363,11 @@ def submitted(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "constraints.txt", root)
     write_text(root / "settings.yaml", dump(settings()))
     return root
+
+
+@pytest.fixture
+def submitted(ready: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(ready, tmp_path / "workspace"))
 
 
 def submit(root: Path, depot: Depot, **sections: object) -> None:
@@ -386,14 +391,20 @@ def test_a_pod_is_given_what_the_stage_needs_and_nothing_else(depot, submitted, 
 
 def test_a_pod_of_a_project_without_code_is_given_the_installed_package(depot, submitted, tmp_path, monkeypatch):
     shutil.rmtree(submitted / "components")
-    package = tmp_path / "installed" / "components"
+    installed = tmp_path / "installed"
+    package = installed / "components"
     shutil.copytree(code_module.PACKAGE / "pods", package / "pods")
+    shutil.copytree(submitted / "configs", installed / "configs")
+    shutil.copy(submitted / "dvc.yaml", installed)
     monkeypatch.setattr(code_module, "PACKAGE", package)
+    monkeypatch.setattr(code_module, "SHIPPED", installed)
     copy_installed(submitted)
     submit(submitted, depot)
     monkeypatch.setenv("AWS_ENDPOINT_URL", str(depot.endpoint_url))
     assert fetch_module.main([depot.uri, str(tmp_path / "pod")]) == 0
-    assert code_digest(tmp_path / "pod" / COPY / "components") == code_digest(package)
+    arrived = tmp_path / "pod" / COPY
+    assert code_digest(arrived / "components") == code_digest(package)
+    assert {*manifest(arrived / "configs"), "dvc.yaml"} == {"demo.yaml", *(path.name for path in arrived.glob("*.yaml"))}
 
 
 def test_what_the_settings_name_goes_along_if_a_pod_could_find_it(depot, submitted, tmp_path):

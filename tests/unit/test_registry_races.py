@@ -32,7 +32,6 @@ from components.registry.aliases import CHAMPION, read_alias
 from components.types import Judgement
 from tests.unit.deciding import ONE, approval, approve, at, go_back, judgement, propose
 
-PROCESSES = 4
 SPAWN = multiprocessing.get_context("spawn")
 """A fork would inherit the locks and threads of whatever tests this process has run before."""
 PATIENT = TransferSettings(read_timeout=60, attempts=10, deadline=240)
@@ -41,24 +40,25 @@ PATIENT = TransferSettings(read_timeout=60, attempts=10, deadline=240)
 
 @dataclass(frozen=True)
 class Race:
-    """Where, and how many at the same moment."""
+    """Where, how many at the same moment, and in how many processes."""
 
     place: RegistrySettings
     many: int
+    processes: int = 4
 
     def at_once(self, act: Callable[[Store, int], object]) -> None:
-        """``act`` for 0, 1, 2 ... at the same moment: a quarter of them in the threads of each of four processes."""
-        together = SPAWN.Barrier(PROCESSES)
-        workers = [SPAWN.Process(target=self.share, args=(act, first, together)) for first in range(PROCESSES)]
+        """``act`` for 0, 1, 2 ... at the same moment: an equal share of them in the threads of each process."""
+        together = SPAWN.Barrier(self.processes)
+        workers = [SPAWN.Process(target=self.share, args=(act, first, together)) for first in range(self.processes)]
         for worker in workers:
             worker.start()
         for worker in workers:
             worker.join()
-        assert [worker.exitcode for worker in workers] == [0] * PROCESSES
+        assert [worker.exitcode for worker in workers] == [0] * self.processes
 
     def share(self, act: Callable[[Store, int], object], first: int, together: Barrier) -> None:
         """What one process does."""
-        share = self.many // PROCESSES
+        share = self.many // self.processes
         store, start = open_store(self.place), threading.Barrier(share, action=together.wait)
 
         def one(number: int) -> None:
@@ -66,7 +66,7 @@ class Race:
             act(store, number)
 
         with ThreadPoolExecutor(share) as threads:
-            for done in [threads.submit(one, number) for number in range(first, self.many, PROCESSES)]:
+            for done in [threads.submit(one, number) for number in range(first, self.many, self.processes)]:
                 done.result()
 
 
@@ -82,7 +82,8 @@ def race(request: pytest.FixtureRequest, tmp_path: Path) -> Race:
     """In an empty store."""
     kind, many = request.param
     if kind == "directory":
-        return Race(RegistrySettings(path=tmp_path / "registry"), many)
+        processes = 2 if many == 20 else 4  # each takes two seconds to start
+        return Race(RegistrySettings(path=tmp_path / "registry"), many, processes)
     server = request.getfixturevalue("s3_server")
     return Race(server.settings(tmp_path, uuid4().hex, transfer=PATIENT), many)
 
