@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,12 @@ def propose_run(
     return propose(store, layout.train_checkpoint, evidence, read_json(layout.gate), origin, key=key)
 
 
+@cache
+def _written(value: float, champion: str | None, doubt: str) -> Path:
+    """The folder of such a run, of which every candidate is given a copy."""
+    return write_run(Path(tempfile.mkdtemp()) / f"demo-{value:g}", value, champion=champion, doubt=doubt).root
+
+
 def propose_in(
     project: Path,
     value: float = 0.0,
@@ -210,6 +217,7 @@ def propose_in(
         said: what its lineage says otherwise.
     """
     with tempfile.TemporaryDirectory() as folder:
-        layout = write_run(Path(folder) / f"demo-{value:g}", value, champion=champion, doubt=doubt)
+        run = _written(value, champion, doubt)
+        layout = Layout(Path(shutil.copytree(run, Path(folder) / run.name)))
         key = signing_key(project, load_policy(project))
         return propose_run(DirectoryStore(project / "registry"), layout, key, started_by=started_by, said=said)

@@ -12,12 +12,14 @@ import pytest
 
 from components.config import Settings, load
 from components.errors import InputError
+from components.files import write_text
 from components.launch import LAUNCHERS, Job
 from components.launch.kubernetes import launcher as module
 from components.launch.kubernetes.api import Cluster, Refused, Unreachable
 from components.launch.kubernetes.launcher import KubernetesLauncher
 from components.launch.kubernetes.waiting import Refusals
 from components.layout import Layout
+from components.pods.code import COPY
 from components.progress import PROGRESS_VARIABLE
 from components.status import StageStatus, read_status, write_status
 from tests.kubernetes.conftest import QUICK
@@ -34,7 +36,9 @@ def of_cpus(folder: Path, *changes: str) -> Settings:
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+    """Of a workspace without code: what is copied there has tests of its own, with those of pods."""
+    monkeypatch.setattr(module, "copy_installed", lambda folder: write_text(folder / COPY / "components/x.py", ""))
     workspace = tmp_path / "runs" / "demo-1"
     workspace.mkdir(parents=True)
     workspace.chmod(0o777)
@@ -68,6 +72,7 @@ def test_a_run_is_one_jobset_and_a_file_of_settings(api: FakeApi, launcher: Kube
     assert api.store.objects[KEY]["metadata"]["labels"]["evenkeel/owner"] == "ada"
     given = load(job.workspace / ".state" / "launch" / "train.yaml")
     assert given.launch.kind == "processes" and given.learner == job.settings.learner
+    assert (job.workspace / COPY / "components").is_dir()
 
 
 def test_what_the_server_refuses_leaves_nothing_behind(api: FakeApi, launcher: KubernetesLauncher, job: Job) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import report_fixture as fixture
 from factories import Judge, parity, settings, workspace
+from markupsafe import Markup
 from test_report_structure import Tree
 
 from components.compare import Entry, StageTime, curves, lettered, render, to_dict
@@ -43,6 +44,12 @@ def evaluated(layout: Layout, prompts: str = SAME, **sides: Any) -> Layout:
 
 
 @pytest.fixture
+def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of words alone: plots take most of the time."""
+    monkeypatch.setattr(curves, "_inline", lambda *_: Markup("<svg></svg>"))
+
+
+@pytest.fixture
 def three(tmp_path: Path) -> list[Entry]:
     """A run that passed, one that the monitor stopped, one that was refused before training."""
     healthy = entry(evaluated(fixture.healthy(tmp_path / "a")), "demo-a", commit="c" * 40)
@@ -64,6 +71,7 @@ def test_only_settings_that_differ_are_listed_by_dotted_path_with_defaults_resol
     }
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_runs_without_evaluation_or_training_are_shown_with_what_they_have_and_why_the_rest_is_missing(
     three: list[Entry],
 ) -> None:
@@ -76,6 +84,7 @@ def test_runs_without_evaluation_or_training_are_shown_with_what_they_have_and_w
     assert text.count("not evaluated") == 2
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_an_unfinished_training_is_shown_with_its_steps_so_far(tmp_path: Path) -> None:
     done = entry(fixture.healthy(tmp_path / "a"), "demo-a")
     begun = entry(fixture.start(tmp_path / "b"), "demo-b", stages={"train": StageTime("running", None)})
@@ -101,6 +110,7 @@ def test_completions_are_counted_with_those_that_were_thrown_away(three: list[En
     assert (costs["C"]["completions"], costs["C"]["tokens"]) == (None, None)
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_steps_that_do_not_say_how_much_was_sampled_have_no_place_on_the_axis_of_completions(tmp_path: Path) -> None:
     """Such as those of another trainer's log."""
     found = lettered([entry(fixture.healthy(tmp_path / name), name) for name in "ab"])
@@ -110,6 +120,7 @@ def test_steps_that_do_not_say_how_much_was_sampled_have_no_place_on_the_axis_of
     assert "No run recorded how many completions it sampled." in page(found)
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_stage_from_the_cache_cost_nothing_here(tmp_path: Path) -> None:
     stages = {"data": StageTime("cached", 0.4), "train": StageTime("done", 125.0)}
     one = entry(fixture.healthy(tmp_path), "demo-a", stages=stages, hours=0.05)
@@ -125,6 +136,7 @@ def test_a_stage_from_the_cache_cost_nothing_here(tmp_path: Path) -> None:
 # Evaluation
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_without_kept_answers_the_interval_is_the_wider_unpaired_one_and_that_is_said(tmp_path: Path) -> None:
     one = entry(evaluated(fixture.healthy(tmp_path / "a")), "demo-a")
     better = evaluated(fixture.healthy(tmp_path / "b"), trained=fixture.side(0.95))
@@ -136,6 +148,7 @@ def test_without_kept_answers_the_interval_is_the_wider_unpaired_one_and_that_is
     assert "not paired" in pair.sentence
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_runs_on_other_prompts_are_not_subtracted_from_each_other(tmp_path: Path) -> None:
     suite = {"prompts": 50, "k": 4, "sft": fixture.side(0.1), "trained": fixture.side(0.2), "prompts_sha256": SAME}
     layouts = [

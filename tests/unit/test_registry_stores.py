@@ -173,7 +173,7 @@ def race(settings: RegistrySettings, work: str, *, processes: int, threads: int,
     return [int(word) for words in told for word in words]
 
 
-def at_once(work, writers: int = 100) -> list:
+def at_once(work, writers: int = 40) -> list:
     """What each of that many threads gets."""
     barrier = threading.Barrier(writers)
 
@@ -185,11 +185,11 @@ def at_once(work, writers: int = 100) -> list:
         return list(pool.map(one, range(writers)))
 
 
-def test_of_100_writers_of_the_same_exactly_one_creates(store):
+def test_of_40_writers_of_the_same_exactly_one_creates(store):
     assert sum(at_once(lambda _: store.put_if_absent("key", b"the same"))) == 1
 
 
-def test_of_100_swaps_of_one_version_exactly_one_happens(store):
+def test_of_40_swaps_of_one_version_exactly_one_happens(store):
     version = store.compare_and_swap("alias", b"start", None)
 
     def swap(number: int) -> int | None:
