@@ -34,6 +34,7 @@ from flows.run.stages import reproduce
 from flows.run.workspace import Workspace, locate
 from tests import fake_line
 from tests.code_graph import ROOT
+from tests.unit import flows_project
 
 DEMO = Path("configs/demo.yaml")
 SECONDS = 100.0
@@ -56,6 +57,19 @@ def project(built: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path_of(built).unlink(missing_ok=True)
     monkeypatch.chdir(built)
     return built
+
+
+@pytest.fixture(scope="module")
+def two_stages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return flows_project.build(tmp_path_factory.mktemp("two stages") / "project")
+
+
+@pytest.fixture
+def small(two_stages: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same with few files and two stages, for tests that make workspaces of it."""
+    path_of(two_stages).unlink(missing_ok=True)
+    monkeypatch.chdir(two_stages)
+    return two_stages
 
 
 def at(project: Path, *overrides: str) -> Workspace:
@@ -314,8 +328,8 @@ def account(workspace: Workspace) -> list[Mapping[str, Any]]:
     return list(read_jsonl(workspace.layout.state / "spent.jsonl"))
 
 
-def test_every_attempt_at_a_stage_counts(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    workspace = made(project, "seed=21")
+def test_every_attempt_at_a_stage_counts(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = made(small, "seed=21")
     for taken, whole in ((10, False), (5, False), (7, True), (3, True)):
         spend(workspace, monkeypatch, "sft", taken, whole=whole)
     assert spent(workspace.layout).hours == pytest.approx(25 / HOUR)
@@ -335,9 +349,9 @@ def spend(
 
 
 def test_what_a_crash_leaves_of_the_account_loses_and_doubles_nothing(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+    small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace = made(project, "seed=25")
+    workspace = made(small, "seed=25")
     opened = workspace.layout.state / "attempt.json"
     with attempt(workspace, "sft") as current:
         kept, current.whole = read_json(opened), True
@@ -351,9 +365,9 @@ def test_what_a_crash_leaves_of_the_account_loses_and_doubles_nothing(
     assert [row["seconds"] for row in account(workspace)][1:] == [5.0, 7.0]
 
 
-def test_gpu_hours_count_each_stage_by_its_gpus(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_hours_count_each_stage_by_its_gpus(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = ("budget.gpu_hours=0.01", "rollout.engine={kind: vllm, urls: ['http://a:1', 'http://b:1']}")
-    workspace = made(project, "seed=22", *limits)
+    workspace = made(small, "seed=22", *limits)
     spend(workspace, monkeypatch, "data", 500)
     spend(workspace, monkeypatch, "triage", 10)
     assert spent(workspace.layout).gpu_hours == pytest.approx(20 / HOUR)
@@ -363,8 +377,8 @@ def test_gpu_hours_count_each_stage_by_its_gpus(project: Path, monkeypatch: pyte
         assert current.left is None
 
 
-def test_a_stage_is_not_begun_when_nothing_is_left(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    workspace = made(project, "seed=23", "budget.hours=0.001")
+def test_a_stage_is_not_begun_when_nothing_is_left(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = made(small, "seed=23", "budget.hours=0.001")
     spend(workspace, monkeypatch, "data", 4)
     with pytest.raises(BudgetSpent) as stopped, attempt(workspace, "sft"):
         raise AssertionError("it was begun")
@@ -372,8 +386,8 @@ def test_a_stage_is_not_begun_when_nothing_is_left(project: Path, monkeypatch: p
     assert stopped.value.exit_code == EXIT_BAD_INPUT
 
 
-def test_an_attempt_that_was_killed_counts_until_its_last_sign_of_life(project: Path) -> None:
-    workspace = made(project, "seed=24")
+def test_an_attempt_that_was_killed_counts_until_its_last_sign_of_life(small: Path) -> None:
+    workspace = made(small, "seed=24")
     log = workspace.log("train")
     log.parent.mkdir()
     log.touch()
@@ -403,10 +417,10 @@ def test_what_a_broken_attempt_has_done_is_not_estimated_again(project: Path, mo
     assert of(workspace, "train").seconds == pytest.approx(before - 40, abs=1)
 
 
-def test_a_stage_that_reaches_the_limit_is_stopped_with_all_that_it_started(project: Path, tmp_path: Path) -> None:
+def test_a_stage_that_reaches_the_limit_is_stopped_with_all_that_it_started(small: Path, tmp_path: Path) -> None:
     program = "import subprocess, time; print(subprocess.Popen(['sleep', '60']).pid, flush=True); time.sleep(60)"
     log = tmp_path / "log"
-    workspace = made(project, "seed=26", f"budget.hours={2 / HOUR}")
+    workspace = made(small, "seed=26", f"budget.hours={2 / HOUR}")
     with pytest.raises(BudgetSpent, match="stage train was stopped"), attempt(workspace, "train") as current:
         processes.run([sys.executable, "-c", program], cwd=tmp_path, env=os.environ, log=log, timeout=current.left)
     child = int(log.read_text(encoding="utf-8"))
@@ -414,13 +428,13 @@ def test_a_stage_that_reaches_the_limit_is_stopped_with_all_that_it_started(proj
     assert account(workspace)[-1]["seconds"] == pytest.approx(2, abs=1)
 
 
-def test_executed_stages_are_remembered_and_others_are_not(project: Path) -> None:
-    workspace = made(project, "seed=27")
+def test_executed_stages_are_remembered_and_others_are_not(small: Path) -> None:
+    workspace = made(small, "seed=27")
     with one_process(workspace.root):
         assert reproduce(workspace, "data").state == "done"
         assert reproduce(workspace, "data").state == "cached"
-    (row,) = history(project)
+    (row,) = history(small)
     assert (row.run, row.stage, row.executed) == (workspace.run_id, "data", True)
     assert row.seconds > 0
     assert row.unit == "rows"
-    assert git(project, "status", "--porcelain") == ""
+    assert git(small, "status", "--porcelain") == ""
