@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config import Settings
-from components.config.documents import Dumper, read
+from components.config.documents import Dumper, foreign, read
 from components.config.reading import apply_override, validate
 from components.errors import InputError
 
@@ -114,3 +114,10 @@ def test_an_override_keeps_the_settings_of_a_section_whose_kinds_have_the_same(o
     tree = {"learner": {"lr": 0.5, "kind": "torch"}}
     apply_override(tree, override)
     assert tree == {"learner": {"lr": 0.5, "kind": "fsdp2"}}
+
+
+def test_what_is_read_again_is_as_it_was_read_first_whatever_was_done_to_that_and_each_reader_has_its_own() -> None:
+    text = "a: [yes]\n"
+    for reader, value in ((read, "yes"), (foreign, True)):
+        reader(text, "here")["a"].append(2)
+        assert reader(text, "here") == {"a": [value]}
