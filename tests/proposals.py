@@ -195,9 +195,11 @@ def propose_run(
 
 
 @cache
-def _written(value: float, champion: str | None, doubt: str) -> Path:
-    """The folder of such a run, of which every candidate is given a copy."""
-    return write_run(Path(tempfile.mkdtemp()) / f"demo-{value:g}", value, champion=champion, doubt=doubt).root
+def _written(value: float, champion: str | None, doubt: str) -> tempfile.TemporaryDirectory[str]:
+    """A folder with such a run, of which every candidate is given a copy; it is removed when this process ends."""
+    folder = tempfile.TemporaryDirectory()
+    write_run(Path(folder.name) / f"demo-{value:g}", value, champion=champion, doubt=doubt)
+    return folder
 
 
 def propose_in(
@@ -217,7 +219,7 @@ def propose_in(
         said: what its lineage says otherwise.
     """
     with tempfile.TemporaryDirectory() as folder:
-        run = _written(value, champion, doubt)
-        layout = Layout(Path(shutil.copytree(run, Path(folder) / run.name)))
+        run = f"demo-{value:g}"
+        layout = Layout(Path(shutil.copytree(Path(_written(value, champion, doubt).name) / run, Path(folder) / run)))
         key = signing_key(project, load_policy(project))
         return propose_run(DirectoryStore(project / "registry"), layout, key, started_by=started_by, said=said)
