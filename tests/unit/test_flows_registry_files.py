@@ -149,12 +149,22 @@ def test_records_that_contradict_themselves_do_not_hold(candidate: str) -> None:
 # --- what the records name
 
 
-@pytest.fixture
-def champion(candidate: str) -> str:
-    """The candidate, as it became champion by the policy of the project."""
-    result = RUNNER.invoke(app, ["approve", candidate, "--by", "ada"])
+@pytest.fixture(scope="module")
+def approved(whole: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project, after ada has approved the candidate."""
+    project = Path(shutil.copytree(whole[0], tmp_path_factory.mktemp("approved") / "project"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(project)
+        result = RUNNER.invoke(app, ["approve", whole[1], "--by", "ada"])
     assert result.exit_code == 0, result.exception
-    return candidate
+    return project
+
+
+@pytest.fixture
+def champion(approved: Path, whole: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The candidate, as it became champion by the policy of the project."""
+    monkeypatch.chdir(shutil.copytree(approved, tmp_path / "project"))
+    return whole[1]
 
 
 def forge(champion: str, policy: str | None = None, **said: Any) -> None:
