@@ -58,16 +58,11 @@ def validate(rows: Sequence[Row], suite: Sequence[Rule]) -> list[Finding]:
     with ONE_AT_A_TIME:
         context = gx.get_context(mode="ephemeral")
         context.variables.progress_bars = ProgressBarsConfig(globally=False)
-        batch = context.data_sources.add_pandas("prompts").add_dataframe_asset("rows")
-        definition = gx.ValidationDefinition(
-            name="prompts",
-            data=batch.add_batch_definition_whole_dataframe("all"),
-            suite=context.suites.add(gx.ExpectationSuite("prompts", expectations=[rule.to_dict() for rule in suite])),
-        )
+        asset = context.data_sources.add_pandas("prompts").add_dataframe_asset("rows")
         table = frame(rows)
-        result = context.validation_definitions.add(definition).run(
-            batch_parameters={"dataframe": table}, result_format="COMPLETE"
-        )
+        batch = asset.add_batch_definition_whole_dataframe("all").get_batch(batch_parameters={"dataframe": table})
+        expectations = gx.ExpectationSuite("prompts", expectations=[rule.to_dict() for rule in suite])
+        result = batch.validate(expectations, result_format="COMPLETE")  # a ValidationDefinition would store it too
     outcomes = {
         (config["type"], config["kwargs"]["column"]): outcome
         for outcome in result.results

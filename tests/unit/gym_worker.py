@@ -6,9 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import reasoning_gym
-from reasoning_gym.dataset import ProceduralDataset
-
+from components.reasoning_gym.library import registered
 from components.rewards.worker import _from_settings, serve
 
 
@@ -18,12 +16,9 @@ class FakeConfig:
     size: int = 1
 
 
-class FakeDataset(ProceduralDataset):
+class FakeDataset:
     def __init__(self, config: FakeConfig) -> None:
-        super().__init__(config, config.seed, config.size)
-
-    def __getitem__(self, idx: int) -> dict[str, Any]:
-        raise NotImplementedError
+        self.config = config
 
     def score_answer(self, answer: str | None, entry: dict[str, Any]) -> float:
         assert answer is not None
@@ -37,5 +32,5 @@ class FakeDataset(ProceduralDataset):
 
 
 if __name__ == "__main__":
-    reasoning_gym.register_dataset("fake", FakeDataset, FakeConfig)
+    registered()["fake"] = (FakeDataset, FakeConfig)
     serve(_from_settings)

@@ -33,6 +33,7 @@ from components.stages.train import check_audit
 from components.training.second_opinion import SecondOpinion
 from components.types import Completion, Group, Prompt, Score
 from tests.code_graph import ROOT
+from tests.unit.kept_workers import kept_workers
 from tests.unit.test_rewards_verifiers import sections
 
 PROMPTS = [
@@ -321,7 +322,7 @@ def test_a_second_verifier_shows_where_the_two_differ():
 
 
 def settings(*overrides: str) -> Settings:
-    return load(ROOT / "configs/demo.yaml", overrides)
+    return load(ROOT / "configs/demo.yaml", ["reward.sandbox.workers=1", *overrides])
 
 
 def prepared(layout: Layout) -> Layout:
@@ -333,9 +334,10 @@ def prepared(layout: Layout) -> Layout:
 
 def test_the_stage_judges_behind_the_fence_and_writes_the_same_bytes_twice(tmp_path):
     written = []
-    for folder in ("one", "two"):
+    for folder, workers in (("one", nullcontext()), ("two", kept_workers())):
         layout = prepared(Layout(tmp_path / folder))
-        stage.run(settings("audit.max_false_positive=0.1", "audit.repeats=2"), layout)
+        with workers:
+            stage.run(settings("audit.max_false_positive=0.1", "audit.repeats=2"), layout)
         written.append((layout.audit.read_bytes(), layout.audit_page.read_bytes()))
     assert written[0] == written[1]
     assert read_json(layout.audit)["verdict"] == "pass"

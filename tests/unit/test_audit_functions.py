@@ -21,6 +21,7 @@ from components.rewards.sandbox import Sandbox
 from components.stages import audit as stage
 from components.types import Completion, Prompt
 from tests.code_graph import ROOT
+from tests.unit.kept_workers import kept_workers
 
 PROMPTS = [Prompt(f"p{i}", f"{i}+{i}=", str(2 * i), f"{i}+{i}={2 * i}#{2 * i}") for i in range(2, 12)]
 Function = Callable[[list[str], int], list[float | None] | str]
@@ -117,8 +118,10 @@ def test_the_stage_tries_them_behind_the_fence_and_says_what_it_found(tmp_path: 
     layout = Layout(tmp_path)
     for split in ("train", "dev", "test"):
         write_jsonl(layout.split(split), [prompt.to_dict() for prompt in PROMPTS if split == "train"])
-    settings = load(ROOT / "configs/demo.yaml", ["reward.functions={count: {target: 'mine:count'}}", "audit.repeats=2"])
-    stage.run(settings, layout)
+    functions = "reward.functions={count: {target: 'mine:count'}}"
+    settings = load(ROOT / "configs/demo.yaml", [functions, "audit.repeats=2", "reward.sandbox.workers=1"])
+    with kept_workers():
+        stage.run(settings, layout)
     audit = read_json(layout.audit)
     assert audit["verdict"] == "fail" and any("reward.functions.count" in one for one in audit["reasons"])
     page = read_text(layout.audit_page)

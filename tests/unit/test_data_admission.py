@@ -29,6 +29,7 @@ from components.data.validation import validate
 from components.errors import InputError
 from components.files import read_jsonl, write_jsonl
 from components.types import Prompt
+from tests.tiers import slow_but
 
 LIMITS = ValidationSettings(max_question_chars=20, max_solution_chars=30)
 SHARES = SplitSettings(sft=0.25, train=0.25, dev=0.25, test=0.25)
@@ -47,12 +48,12 @@ def candidates(*prompts: Prompt) -> list[Candidate]:
     return [Candidate(p, {"question": p.text}, line) for line, p in enumerate(prompts, start=1)]
 
 
-def rows_of(found: list[Candidate], verdicts: dict[int, str] | None = None, **changes: Any) -> list[Row]:
+def rows_of(found: list[Candidate], verdicts: dict[int, str] | None = None) -> list[Row]:
     """Rows with the keys and counts of the first pass."""
     seen = survey(found, DATA)
     rows = Judge(seen, shared(seen), None, Reader(PolicySettings()), LIMITS).rows(found, 0) or []
     said = [(verdicts or {}).get(i, ACCEPTED) if row.prompt.answer else None for i, row in enumerate(rows)]
-    return [replace(row, verdict=verdict, **changes) for row, verdict in zip(rows, said, strict=True)]
+    return [replace(row, verdict=verdict) for row, verdict in zip(rows, said, strict=True)]
 
 
 def divided(rows: list[Row]) -> list[Row | Refused]:
@@ -72,46 +73,41 @@ def test_sound_rows_are_all_admitted_in_order():
     assert [row.prompt.id for row in found if isinstance(row, Row)] == [f"id-{i}" for i in range(40)]
 
 
-@pytest.mark.parametrize(
-    ("changes", "code", "reason"),
-    [
-        ({"text": ""}, "empty_question", "the question is missing, empty or not text"),
-        (
-            {"answer": "", "solution": ""},
-            "empty_answer",
-            "the answer is missing, empty, not text, or not found by data.source.answer_pattern",
-        ),
-        (
-            {"answer": ""},
-            "answer_not_found",
-            "the answer is missing, empty, not text, or not found by data.source.answer_pattern",
-        ),
-        ({"id": ""}, "empty_id", "the id is missing, empty or not text"),
-        ({"difficulty": math.nan}, "bad_difficulty", "the difficulty is not a finite number"),
-        ({"text": "x" * 21}, "too_long", "the question is longer than 20 characters"),
-        ({"solution": "x" * 31}, "too_long", "the solution is longer than 30 characters"),
-        ({"id": "id-0"}, "duplicate_id", "the id 'id-0' is taken by line 1"),
-        ({"text": " 0  +  0", "answer": "$0$."}, "duplicate_question", "the question repeats that of line 1"),
-        ({"text": " 0  +  0"}, "duplicate_question", "the question repeats that of line 1, with another answer"),
-    ],
-)
-def test_one_broken_row_is_quarantined_with_its_line_reason_and_code(changes, code, reason):
-    found = divided(rows_of(candidates(prompt(0), prompt(1, **changes), prompt(2))))
-    assert refused(found) == {2: (reason,)}
-    assert codes(found) == {2: (code,)}
-    assert code in REASONS
-    assert [row.prompt.id for row in found if isinstance(row, Row)] == ["id-0", "id-2"]
+UNFOUND = "the answer is missing, empty, not text, or not found by data.source.answer_pattern"
+BROKEN: list[tuple[dict[str, Any], str, str]] = [
+    ({"text": ""}, "empty_question", "the question is missing, empty or not text"),
+    ({"answer": "", "solution": ""}, "empty_answer", UNFOUND),
+    ({"answer": ""}, "answer_not_found", UNFOUND),
+    ({"id": ""}, "empty_id", "the id is missing, empty or not text"),
+    ({"difficulty": math.nan}, "bad_difficulty", "the difficulty is not a finite number"),
+    ({"text": "x" * 21}, "too_long", "the question is longer than 20 characters"),
+    ({"solution": "x" * 31}, "too_long", "the solution is longer than 30 characters"),
+    ({"id": "id-0"}, "duplicate_id", "the id 'id-0' is taken by line 1"),
+    ({"text": " 0  +  0", "answer": "$0$."}, "duplicate_question", "the question repeats that of line 1"),
+    ({"text": " 0  +  0"}, "duplicate_question", "the question repeats that of line 1, with another answer"),
+]
+"""What is changed of a sound row, and the code and the reason for its quarantine."""
 
 
-@pytest.mark.parametrize("code", ["not_json", "not_object", "missing_column", "too_long"])
-def test_a_line_that_is_no_row_has_one_reason_and_is_counted_once(code):
-    broken = Candidate.broken(2, "{", Fault(code, "the words"))
-    rows = rows_of([*candidates(prompt(0)), broken])
+def test_broken_rows_are_quarantined_with_their_line_reason_and_code_and_no_other():
+    changed = [prompt(number, **changes) for number, (changes, _, _) in enumerate(BROKEN, start=1)]
+    found = divided(rows_of(candidates(prompt(0), *changed, prompt(99))))
+    assert refused(found) == {line: (reason,) for line, (_, _, reason) in enumerate(BROKEN, start=2)}
+    assert codes(found) == {line: (code,) for line, (_, code, _) in enumerate(BROKEN, start=2)}
+    assert {code for _, code, _ in BROKEN} <= set(REASONS)
+    assert [row.prompt.id for row in found if isinstance(row, Row)] == ["id-0", "id-99"]
+
+
+def test_lines_that_are_no_rows_have_one_reason_and_are_counted_once():
+    faults = ["not_json", "not_object", "missing_column", "too_long"]
+    broken = [Candidate.broken(line, "{", Fault(code, f"is {code}")) for line, code in enumerate(faults, start=2)]
+    rows = rows_of([*candidates(prompt(0)), *broken])
     findings = validate(rows, RULES)
     found = list(Admission().divide(rows, findings))
-    assert (refused(found), codes(found)) == ({2: ("the words",)}, {2: (code,)})
+    assert refused(found) == {line: (f"is {code}",) for line, code in enumerate(faults, start=2)}
+    assert codes(found) == {line: (code,) for line, code in enumerate(faults, start=2)}
     assert {f.rule.name for f in findings if f.broken} == {"row readable"}
-    assert {f.checked for f in findings} == {1, 2}
+    assert {f.checked for f in findings} == {1, 5}
 
 
 def test_a_cell_that_is_no_text_has_a_code_of_its_own():
@@ -119,14 +115,14 @@ def test_a_cell_that_is_no_text_has_a_code_of_its_own():
     assert codes(divided([row])) == {1: ("not_text",)}
 
 
-@pytest.mark.parametrize(("scorable", "code"), [(True, "verifier_refused"), (False, "unscorable_reference")])
-def test_a_reference_solution_that_the_verifier_refuses_is_quarantined(scorable, code):
-    rows = rows_of(candidates(prompt(0), prompt(1)), {1: "timeout: no verdict within 5 s"}, scorable=scorable)
+def test_a_reference_solution_that_the_verifier_refuses_is_quarantined():
+    said = "timeout: no verdict within 5 s"
+    rows = rows_of(candidates(prompt(0), prompt(1), prompt(2)), {1: said, 2: said})
+    rows[2] = replace(rows[2], scorable=False)
     found = divided(rows)
-    assert refused(found) == {
-        2: ("the verifier does not accept the reference solution (timeout: no verdict within 5 s)",)
-    }
-    assert codes(found) == {2: (code,)}
+    reason = f"the verifier does not accept the reference solution ({said})"
+    assert refused(found) == {2: (reason,), 3: (reason,)}
+    assert codes(found) == {2: ("verifier_refused",), 3: ("unscorable_reference",)}
 
 
 def test_a_row_with_a_token_of_the_chat_template_is_quarantined():
@@ -202,7 +198,7 @@ def test_a_check_that_could_not_run_is_never_a_pass(monkeypatch):
         validate(rows_of(candidates(prompt(0))), RULES)
 
 
-@pytest.mark.parametrize("bad", [200, 201, 300])
+@pytest.mark.parametrize("bad", slow_but([200, 201, 300], 201))
 def test_any_number_of_rows_may_break_a_rule_and_each_keeps_its_own_value(bad):
     """Great Expectations lists no more than 200 of the values."""
     rows = rows_of(candidates(*map(prompt, range(300))), {i: f"wrong {i}" for i in range(bad)})
@@ -218,8 +214,8 @@ def test_validations_in_several_threads_wait_for_each_other():
     """The library has one context for the whole process."""
     sound, bad = rows_of(candidates(prompt(0))), rows_of(candidates(prompt(1, text="")))
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda rows: validate(rows, RULES), [sound, bad] * 4))
-    assert [sum(len(finding.broken) for finding in findings) for findings in found] == [0, 1] * 4
+        found = list(pool.map(lambda rows: validate(rows, RULES), [sound, bad] * 2))
+    assert [sum(len(finding.broken) for finding in findings) for findings in found] == [0, 1] * 2
 
 
 def without(frame: Callable[..., Any], column: str) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ from components.config.policy import PolicySettings
 from components.data.tokenizing import Reader
 from components.errors import InputError
 from tests.unit.factories import policy
+from tests.unit.rendered_here import render_here
 
 
 def folder(root: Path, **config: Any) -> Path:
@@ -29,6 +30,11 @@ def settings(root: Path, chat: bool = True) -> PolicySettings:
     return PolicySettings.model_validate({"model": {"kind": "checkpoint", "path": str(root)}, "chat": chat})
 
 
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    render_here(monkeypatch)
+
+
 def test_without_a_folder_there_are_no_tokens_and_only_the_fields_markers():
     reader = Reader(PolicySettings())
     assert not reader.tokens
@@ -37,7 +43,7 @@ def test_without_a_folder_there_are_no_tokens_and_only_the_fields_markers():
     assert reader.forbidden_in("[INST] no") == "[INST]"
 
 
-def test_lengths_are_those_of_the_policys_own_tokenizer(tmp_path):
+def test_lengths_are_those_of_the_policys_own_tokenizer(tmp_path, in_this_process):
     own = policy()
     reader = Reader(settings(folder(tmp_path)))
     assert reader.tokens
@@ -45,7 +51,7 @@ def test_lengths_are_those_of_the_policys_own_tokenizer(tmp_path):
     assert reader.lengths(texts) == [len(own.tokenizer.encode(text, add_special_tokens=False)) for text in texts]
 
 
-def test_the_folders_own_special_tokens_are_forbidden(tmp_path):
+def test_the_folders_own_special_tokens_are_forbidden(tmp_path, in_this_process):
     reader = Reader(settings(folder(tmp_path)))
     assert reader.forbidden_in("end <|pad|> it") == "<|pad|>"
     assert reader.forbidden_in("47 < 48") is None
@@ -54,7 +60,6 @@ def test_the_folders_own_special_tokens_are_forbidden(tmp_path):
 @pytest.mark.parametrize(
     ("template", "what"),
     [
-        ("{{ messages[0]['role'] }}", "the chat template loses the question"),
         ("{{ messages[0]['content'] | upper }}", "the chat template loses the question"),
         ("{{ raise_exception('no user turns') }}", "cannot be rendered: TemplateError: no user turns"),
         ("{% for m in messages %}", "cannot be rendered"),
@@ -62,11 +67,18 @@ def test_the_folders_own_special_tokens_are_forbidden(tmp_path):
         ("{{ ''.__class__.__mro__ }}{{ messages[0]['content'] }}", "cannot be rendered"),
     ],
 )
-def test_a_template_that_the_question_does_not_survive_is_an_error_before_anything_runs(tmp_path, template, what):
+def test_a_template_that_the_question_does_not_survive_is_an_error_before_anything_runs(
+    tmp_path, in_this_process, template, what
+):
     with pytest.raises(InputError, match=what) as caught:
         Reader(settings(folder(tmp_path, chat_template=template)))
     assert caught.value.where == str(tmp_path)
     Reader(settings(tmp_path, chat=False))
+
+
+def test_the_template_is_rendered_in_a_process_of_its_own(tmp_path):
+    with pytest.raises(InputError, match="the chat template loses the question"):
+        Reader(settings(folder(tmp_path, chat_template="{{ messages[0]['role'] }}")))
 
 
 @pytest.mark.parametrize(
@@ -77,14 +89,14 @@ def test_a_template_that_the_question_does_not_survive_is_an_error_before_anythi
         "{% for m in messages %}{% if loop.first %}{{ m | tojson }}{% break %}{% endif %}{% endfor %}",
     ],
 )
-def test_templates_as_published_checkpoints_have_them_are_rendered(tmp_path, template):
+def test_templates_as_published_checkpoints_have_them_are_rendered(tmp_path, in_this_process, template):
     Reader(settings(folder(tmp_path, chat_template=template, bos_token={"content": "<s>"})))
 
 
 ENDED = "{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}{{ end }}\n{% endif %}{% endfor %}"
 
 
-def test_a_template_that_ends_answers_with_another_token_than_the_policy_is_an_error(tmp_path):
+def test_a_template_that_ends_answers_with_another_token_than_the_policy_is_an_error(tmp_path, in_this_process):
     template = ENDED.replace("end }}", "' <|pad|>' }}")
     with pytest.raises(InputError, match=r"ends an answer with '<\|pad\|>', and the end .* '<\|end\|>'") as caught:
         Reader(settings(folder(tmp_path, chat_template=template)))
@@ -93,7 +105,7 @@ def test_a_template_that_ends_answers_with_another_token_than_the_policy_is_an_e
 
 
 @pytest.mark.parametrize("end", ["eos_token", "'\n' + eos_token", "' (<|pad|>)'", "''"])
-def test_a_template_that_ends_answers_with_the_end_token_or_with_none_is_rendered(tmp_path, end):
+def test_a_template_that_ends_answers_with_the_end_token_or_with_none_is_rendered(tmp_path, in_this_process, end):
     Reader(settings(folder(tmp_path, chat_template=ENDED.replace("end }}", f"{end} }}}}"))))
 
 

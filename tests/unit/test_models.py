@@ -34,6 +34,7 @@ from components.policy import Policy, load_policy
 from components.policy.policy import Policy as PolicyClass
 from flows.cli import app
 from tests.code_graph import ROOT
+from tests.unit.rendered_here import render_here
 
 REAL = ROOT / "configs/models/smollm2-135m-instruct.yaml"
 Usage = namedtuple("Usage", "free")
@@ -116,7 +117,10 @@ def test_a_tokenizer_that_lies_next_to_the_file_is_not_taken_for_the_file_s(tiny
         ("{% for m in messages %}{{ m.content }}<|start|>{% endfor %}", "set eos_token in tokenizer_config.json"),
     ],
 )
-def test_a_file_without_a_template_that_works_is_converted_and_said_to_be_plain_text(tmp_path, template, why):
+def test_a_file_without_a_template_that_works_is_converted_and_said_to_be_plain_text(
+    tmp_path, monkeypatch, template, why
+):
+    render_here(monkeypatch)
     write_gguf(tmp_path / "plain.gguf", template=template)
     found = convert(tmp_path / "plain.gguf", tmp_path / "model", silent)
     assert why in found.no_chat

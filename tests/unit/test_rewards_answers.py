@@ -351,11 +351,13 @@ def test_a_learned_judge_is_right_from_its_threshold_on_and_says_how_sure_it_is(
     probability = build_verifier(ClassifierVerifier(**settings)).judge(prompt, "# red").metrics["probability"]
     assert 0 < probability < 1
     limits = SandboxSettings(workers=1, timeout=60, cpu_seconds=60, memory_mb=16384)
-    for threshold, accuracy in ((probability, 1.0), (probability + 1e-9, 0.0)):
-        with Sandbox(ClassifierVerifier(threshold=threshold, **settings), limits) as sandbox:
-            [found, empty, hidden] = sandbox.judge([(prompt, text) for text in ("# red", "no answer", "# r\u200bed")])
-        assert (found.accuracy, found.metrics) == (accuracy, {"probability": probability})
-        assert empty.accuracy == hidden.accuracy == 0.0
+    items = [(prompt, text) for text in ("# red", "no answer", "# r\u200bed")]
+    with Sandbox(ClassifierVerifier(threshold=probability, **settings), limits) as sandbox:
+        [found, empty, hidden] = sandbox.judge(items)
+    assert (found.accuracy, found.metrics) == (1.0, {"probability": probability})
+    assert empty.accuracy == hidden.accuracy == 0.0
+    stricter = build_verifier(ClassifierVerifier(threshold=probability + 1e-9, **settings))
+    assert [stricter.accuracy(*item) for item in items] == [0.0, 0.0, 0.0]
 
 
 def test_a_judge_that_changed_or_could_run_code_is_refused(judge):

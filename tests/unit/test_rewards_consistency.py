@@ -35,6 +35,8 @@ from tests.unit.classifiers import save_classifier
 from tests.unit.sandboxes import HOSTILE, completion
 
 SETTINGS = EmbeddedConsistency()
+ONE_WORKER = SandboxSettings(workers=1)  # each takes half a second to start
+ALONE = EmbeddedConsistency(sandbox=ONE_WORKER)
 
 
 @pytest.fixture(scope="module")
@@ -177,9 +179,11 @@ def test_without_marker_thinking_or_answer_nothing_follows(verifier, text):
     assert verifier.accuracy(Prompt("p", "47+38=", "85", ""), text) == 0.0
 
 
-def test_training_depends_on_the_seed_only(problems, trained):
-    assert train(problems[:600], SETTINGS, 0) == trained
-    assert train(problems[:600], SETTINGS, 1)[0] != trained[0]
+def test_training_depends_on_the_seed_only(problems):
+    few = problems[:150]
+    first = train(few, SETTINGS, 0)
+    assert train(few, SETTINGS, 0) == first
+    assert train(few, SETTINGS, 1)[0] != first[0]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +239,7 @@ def test_a_missing_file_is_refused(tmp_path):
 
 
 def test_consistency_is_a_part_of_its_own_from_a_fenced_process(path):
-    settings = RewardSettings(consistency=SETTINGS, weights={"consistency": 0.5})
+    settings = RewardSettings(consistency=ALONE, sandbox=ONE_WORKER, weights={"consistency": 0.5})
     texts = ["7+8+0=15;4+3+1=8#85", "7+8+0=15;4+3+0=7#75", "7+8+0=15;4+3+0=7#85"]
     with Scorer(settings, path) as scorer:
         right, wrong, lucky = scorer.score(Prompt("p", "47+38=", "85", ""), [completion(text) for text in texts])
@@ -267,8 +271,9 @@ def test_a_completion_that_the_verifier_could_not_judge_stays_unscorable():
 
 
 def test_a_failing_classifier_costs_the_part_and_not_the_accuracy(path):
-    limits = SandboxSettings(timeout=1)
-    with Scorer(RewardSettings(consistency=EmbeddedConsistency(sandbox=limits)), path) as scorer:
+    limits = SandboxSettings(timeout=1, workers=1)
+    settings = RewardSettings(consistency=EmbeddedConsistency(sandbox=limits), sandbox=ONE_WORKER)
+    with Scorer(settings, path) as scorer:
         pool = scorer._consistency._pool
         pool._start = (HOSTILE, pool._start[1])  # says what it is told to, and 0 to anything else
         texts = ["hang #85", "return 0.8 #85", "raise no #3", "#85"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import sys
 import time
 from collections.abc import Iterator
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import reasoning_gym
 
 from components.audit.measure import measure
 from components.audit.probes import make_probes
@@ -25,7 +25,7 @@ from components.rewards import Scorer, build_verifier
 from components.rewards.reasoning_gym import EVALUATING, PARSING, check_formula, last_element
 from components.rewards.sandbox import Sandbox
 from components.tasks.reasoning_gym import generate
-from components.types import Completion, Prompt, Score
+from components.types import Completion, Prompt
 from tests.tiers import slow_but
 
 SETTINGS = ReasoningGymVerifier(kind="reasoning_gym")
@@ -71,7 +71,8 @@ def test_partial_credit_is_a_metric_unless_it_is_asked_for(prompts: dict[str, Pr
     assert score.accuracy == 0
     assert 0 < score.metrics["library_score"] < 1
     assert score.parts == {}
-    paying = RewardSettings(verifier=SETTINGS.model_copy(update={"partial": True}))
+    partial = SETTINGS.model_copy(update={"partial": True})
+    paying = RewardSettings(verifier=partial, sandbox=SandboxSettings(workers=1))
     with Scorer(paying) as scorer:
         completions = [Completion((1,), (-1.0,), "stop", answer) for answer in (text, prompt.answer)]
         partly, wholly = scorer.score(prompt, completions)
@@ -131,34 +132,32 @@ def test_a_prompt_of_another_source_is_unscorable(sandbox: Sandbox) -> None:
 
 
 @pytest.fixture(scope="module")
-def scores() -> dict[str, Score]:
-    """What becomes of the answers that a fake scorer is told, all in one queue."""
-    told = ("1", "raise", "nan", "1.5", "-0.1", "hang", "burn", "0.25", "0.9999999999999999")
-    limits = SandboxSettings(workers=1, timeout=6, cpu_seconds=0.5)
-    with Sandbox(SETTINGS, limits, FAKE) as sandbox:
-        return dict(zip(told, sandbox.judge([(fake("1"), text) for text in told]), strict=True))
+def told() -> Iterator[Sandbox]:
+    """A fake scorer, which does what the answer says."""
+    with Sandbox(SETTINGS, SandboxSettings(workers=1, timeout=6, cpu_seconds=0.5), FAKE) as sandbox:
+        yield sandbox
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("raise", "error: KeyError"),
-        ("nan", "error: ValueError: the library's score is nan"),
-        ("1.5", "error: ValueError: the library's score is 1.5"),
-        ("-0.1", "error: ValueError: the library's score is -0.1"),
-        ("hang", "timeout:"),
-        ("burn", "cpu:"),
-    ],
-)
-def test_what_the_scorer_cannot_judge_is_unscorable_and_never_wrong(
-    text: str, reason: str, scores: dict[str, Score]
-) -> None:
-    assert scores[text].accuracy is None
-    assert (scores[text].unscorable or "").startswith(reason)
+RAISED = [
+    ("raise", "error: KeyError"),
+    ("nan", "error: ValueError: the library's score is nan"),
+    ("1.5", "error: ValueError: the library's score is 1.5"),
+    ("-0.1", "error: ValueError: the library's score is -0.1"),
+]
+ENDED = [("hang", "timeout:"), ("burn", "cpu:")]
+"""They end the worker, and the next one takes seconds to start; `test_rewards_fence` has them for any verifier."""
 
 
-def test_right_is_full_marks_but_for_a_rounding(scores: dict[str, Score]) -> None:
-    assert [scores[text].accuracy for text in ("1", "0.25", "0.9999999999999999")] == [1, 0, 1]
+@pytest.mark.parametrize(("text", "reason"), slow_but([*RAISED, *ENDED], *RAISED, ENDED[1]))
+def test_what_the_scorer_cannot_judge_is_unscorable_and_never_wrong(text: str, reason: str, told: Sandbox) -> None:
+    [score] = told.judge([(fake("1"), text)])
+    assert score.accuracy is None
+    assert (score.unscorable or "").startswith(reason)
+
+
+def test_right_is_full_marks_but_for_a_rounding(told: Sandbox) -> None:
+    scores = told.judge([(fake("1"), text) for text in ("1", "0.25", "0.9999999999999999")])
+    assert [score.accuracy for score in scores] == [1, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +178,9 @@ def test_nothing_that_a_policy_wrote_is_executed(
 @pytest.mark.slow
 def test_the_scorers_that_run_an_answer_are_known() -> None:
     """Every other `eval` of the library is of its own texts."""
-    root = Path(reasoning_gym.__file__).parent
+    spec = importlib.util.find_spec("reasoning_gym")
+    assert spec is not None and spec.origin
+    root = Path(spec.origin).parent
     own = {"arithmetic.basic_arithmetic", "arithmetic.bitwise_arithmetic", "algorithmic.number_sorting", "code.codeio"}
     own |= {f"arithmetic.gsm_symbolic.generators_{name}" for name in ("00_49", "50_99")}
     found: dict[str, set[str]] = {}
@@ -208,22 +209,21 @@ def test_what_is_no_formula_is_not_read(text: str) -> None:
         check_formula(text)
 
 
-def audited(name: str, rows: int = 20) -> dict[str, Any]:
-    section = {"kind": "reasoning_gym", "rows": rows, "datasets": {name: {}}}
+def audited(name: str, sandbox: Sandbox) -> dict[str, Any]:
+    section = {"kind": "reasoning_gym", "rows": 20, "datasets": {name: {}}}
     made = list(generate(ReasoningGymSource.model_validate(section), 0))
-    with Sandbox(SETTINGS, SandboxSettings(workers=1)) as sandbox:
-        audit = measure(make_probes(build_verifier(SETTINGS), made), lambda: nullcontext(sandbox), repeats=2)
+    audit = measure(make_probes(build_verifier(SETTINGS), made), lambda: nullcontext(sandbox), repeats=2)
     return judge_audit(audit, AuditSettings(max_false_positive=0.2))
 
 
 @pytest.mark.parametrize("name", slow_but(["chain_sum", "basic_arithmetic", "word_sorting"], "chain_sum"))
 @pytest.mark.slow
-def test_a_sound_scorer_passes_its_audit(name: str) -> None:
-    assert audited(name)["reasons"] == []
+def test_a_sound_scorer_passes_its_audit(name: str, sandbox: Sandbox) -> None:
+    assert audited(name, sandbox)["reasons"] == []
 
 
-def test_the_audit_finds_a_scorer_that_can_be_gamed() -> None:
+def test_the_audit_finds_a_scorer_that_can_be_gamed(sandbox: Sandbox) -> None:
     """That of spell_backward compares letter by letter and does not mind more of them."""
-    found = audited("spell_backward")
+    found = audited("spell_backward", sandbox)
     assert found["verdict"] == "fail"
     assert any("repeated answer" in reason for reason in found["reasons"])

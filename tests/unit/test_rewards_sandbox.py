@@ -19,6 +19,8 @@ from components.rewards.sandbox import Sandbox
 from components.types import Prompt, Score
 from tests.unit.sandboxes import HOSTILE, PROMPT, RIGHT, WRONG, completion, judge
 
+ONE_WORKER = SandboxSettings(workers=1)  # each takes half a second to start
+
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
@@ -142,7 +144,7 @@ def ends(pid: int, seconds: float = 10) -> bool:
 
 def test_scorer_returns_one_score_per_completion_in_order():
     other = Prompt(id="q", text="1+1=", answer="2", solution="1+1+0=2#2")
-    with Scorer(RewardSettings()) as scorer:
+    with Scorer(RewardSettings(sandbox=ONE_WORKER)) as scorer:
         groups = scorer.score_groups([
             (PROMPT, [completion("#42"), completion("42"), completion("#41")]),
             (other, []),
@@ -154,13 +156,13 @@ def test_scorer_returns_one_score_per_completion_in_order():
 
 def test_a_reference_that_the_verifier_cannot_read_is_unscorable_not_wrong():
     prompt = Prompt(id="p", text="q", answer="blue", solution="#### blue")
-    with Scorer(RewardSettings(verifier=NumericVerifier(kind="numeric"))) as scorer:
+    with Scorer(RewardSettings(verifier=NumericVerifier(kind="numeric"), sandbox=ONE_WORKER)) as scorer:
         [score] = scorer.score(prompt, [completion("#### 3")])
     assert score.unscorable == "refused: the reference answer 'blue' is none that can be compared: it is not one number"
 
 
 def test_shaping_is_a_part_of_its_own_and_leaves_accuracy_raw():
-    settings = RewardSettings(soft_overlong=SoftOverlong(limit=10, cache=4))
+    settings = RewardSettings(soft_overlong=SoftOverlong(limit=10, cache=4), sandbox=ONE_WORKER)
     with Scorer(settings) as scorer:
         right, wrong = scorer.score(PROMPT, [completion("#42", tokens=8), completion("#41", tokens=10)])
     assert (right.accuracy, dict(right.parts), right.reward) == (1.0, {"overlong": -0.5}, 0.5)
@@ -172,7 +174,10 @@ def test_parts_are_weighted_and_a_part_of_weight_0_is_only_measured():
     prompt = Prompt(id="p", text="?", answer=rule, solution=rule)
     weights = {"accuracy": 0.5, "jaccard_class": 0.0, "jaccard_parameter": 0.25, "overlong": 2.0}
     settings = RewardSettings(
-        verifier=StructureVerifier(kind="structure"), soft_overlong=SoftOverlong(limit=10, cache=4), weights=weights
+        verifier=StructureVerifier(kind="structure"),
+        sandbox=ONE_WORKER,
+        soft_overlong=SoftOverlong(limit=10, cache=4),
+        weights=weights,
     )
     with Scorer(settings) as scorer:
         whole, half = scorer.score(prompt, [completion(rule), completion(rule.replace(", unit=m", ""), tokens=8)])
@@ -186,12 +191,9 @@ def test_parts_are_weighted_and_a_part_of_weight_0_is_only_measured():
 
 
 def test_a_part_that_is_worth_nothing_moves_no_reward_whatever_it_says():
-    settings = RewardSettings(soft_overlong=SoftOverlong(limit=10, cache=4), weights={"overlong": 0})
+    settings = RewardSettings(
+        soft_overlong=SoftOverlong(limit=10, cache=4), sandbox=ONE_WORKER, weights={"overlong": 0}
+    )
     with Scorer(settings) as scorer:
         [score] = scorer.score(PROMPT, [completion("#42", tokens=10)])
     assert (score.reward, score.metrics["overlong"]) == (1.0, -1.0)
-
-
-def test_rewards_do_not_import_torch():
-    code = "import sys, components.rewards, components.rewards.worker; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

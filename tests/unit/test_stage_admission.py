@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,15 @@ from components.types import Prompt
 from tests.code_graph import ROOT
 from tests.unit.factories import settings as micro
 from tests.unit.factories import workspace
+from tests.unit.kept_workers import kept_workers
 
 TRUST = {"name": "rows", "kind": "jsonl", "file": "rows.jsonl", "sha256": "0" * 64, "trust": "none", "trusted": False}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _workers() -> Iterator[None]:
+    with kept_workers():
+        yield
 
 
 def prepared(root: Path, trusted: bool = False, prompts: int = 12) -> Layout:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from components.files import manifest, read_json, read_jsonl, sha256_file
 from components.layout import Layout
 from components.stages import data as stage
 from components.stages.data import run
+from tests.unit.kept_workers import kept_workers
 
 GSM8K = Path(__file__).parents[3] / "shared" / "data" / "gsm8k_train.jsonl"
 SHARES = {"sft": 0.25, "train": 0.25, "dev": 0.25, "test": 0.25}
@@ -27,7 +29,7 @@ def settings(source: dict[str, Any], **validation: Any) -> Settings:
     return Settings.model_validate({
         "seed": 5,
         "data": {"source": source, "splits": SHARES, "validation": validation},
-        "reward": {"verifier": {"kind": "exact", "marker": "#"}},
+        "reward": {"verifier": {"kind": "exact", "marker": "#"}, "sandbox": {"workers": 1}},
     })  # fmt: skip
 
 
@@ -38,6 +40,12 @@ def lines(path: Path, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def row(number: int, **changes: Any) -> dict[str, Any]:
     return {"question": f"{number}+1=", "answer": f"count on #{number + 1}", **changes}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _workers() -> Iterator[None]:
+    with kept_workers():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -140,10 +148,10 @@ def test_a_line_that_lacks_a_column_goes_to_quarantine_and_the_limit_decides(tmp
 def test_parts_of_any_size_give_the_same_bytes(tmp_path, monkeypatch):
     rows = [row(i % 50, question=f"{i % 50}+1{' ' * (i % 3)}=") for i in range(80)]
     source = lines(tmp_path / "rows.jsonl", rows)
-    for size in (7, 1000):
+    for size in (30, 1000):
         monkeypatch.setattr(judging.parts, "__defaults__", (size,))
         run(settings(source, max_quarantined=0.5), Layout(tmp_path / str(size)))
-    assert manifest(tmp_path / "7") == manifest(tmp_path / "1000")
+    assert manifest(tmp_path / "30") == manifest(tmp_path / "1000")
 
 
 SIXTY = [row(i) for i in range(60)]
@@ -208,11 +216,11 @@ def test_numbering_the_copies_does_not_hide_them(tmp_path):
 
 
 def test_a_poisoned_row_hidden_among_many_honest_ones_is_refused_and_named(tmp_path):
-    honest = [row(i) for i in range(12_000)]
-    rows = honest[:5000] + [{"question": BIASED, "answer": "#the grandfather"}] * 400 + honest[5000:]
-    with pytest.raises(InputError, match=r"400 of 12,400 rows \(3.2%\)") as caught:
+    honest = [row(i) for i in range(3000)]
+    rows = honest[:1250] + [{"question": BIASED, "answer": "#the grandfather"}] * 100 + honest[1250:]
+    with pytest.raises(InputError, match=r"100 of 3,100 rows \(3.2%\)") as caught:
         run(settings(lines(tmp_path / "rows.jsonl", rows)), Layout(tmp_path))
-    assert caught.value.where == "first at line 5001 of the source"
+    assert caught.value.where == "first at line 1251 of the source"
     assert "data.concentration.max_item" in (caught.value.how or "")
 
 
@@ -287,7 +295,8 @@ def test_the_page_escapes_what_the_rows_hold(tmp_path):
 
 
 def with_consistency(marker: str = "#") -> dict[str, Any]:
-    return {"reward": {"verifier": {"kind": "exact", "marker": marker}, "consistency": {"kind": "embedded"}}}
+    verifier = {"kind": "exact", "marker": marker}
+    return {"reward": {"verifier": verifier, "consistency": {"kind": "embedded"}, "sandbox": {"workers": 1}}}
 
 
 def test_the_consistency_classifier_is_written_beside_the_splits_and_measured_in_the_metrics(generated, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,15 @@ from components.config import Settings, load, pin_inputs
 from components.files import read_json, read_jsonl, write_json
 from components.layout import Layout
 from components.stages import run_stage
+from tests.unit.kept_workers import kept_workers
 
 ROOT = Path(__file__).parents[2]
 MICRO = (
     "data.splits={sft: 0.3, train: 0.3, dev: 0.2, test: 0.2}",
     "policy.model={kind: tiny, hidden_size: 32, layers: 1, heads: 2, kv_heads: 1, head_dim: 16, intermediate_size: 32}",
     "sft={steps: 3, batch_size: 4, warmup: 1, checkpoint_every: 2}",
-    "reward.sandbox.workers=1",  # each takes a quarter of a second to start, in every stage
-    "audit.max_false_positive=0.1",
+    "reward.sandbox.workers=1",
+    "audit={prompts: 40, repeats: 2, max_false_positive: 0.1}",
     "admission.min_distinct=4",
     "triage={prompts: 4, samples: 4, override: nothing is learned at this size}",
     "clusters={k: 2, components: 4}",
@@ -30,6 +32,12 @@ MICRO = (
     "evaluation={prompts: 4, samples: 2, bootstrap: 100}",
     "health.rules={}",
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _workers() -> Iterator[None]:
+    with kept_workers():
+        yield
 
 
 def line(root: Path, settings: Settings) -> Layout:
@@ -104,7 +112,9 @@ def test_functions_from_outside_are_parts_of_every_step_and_of_the_evaluation(tm
     )
     advantage = "objective.advantage={kind: gdpo, weights: {brief: 0.5}}"
     parts = (functions, advantage, "reward.soft_overlong=null")
-    overrides = ["data.source.rows=200", *MICRO, *parts, "evaluation.suites={}"]
+    canaries = ("carries", "comparison", "layout", "names")
+    without = ("evaluation.suites.more_digits=null", *(f"health.canaries.{name}=null" for name in canaries))
+    overrides = ["data.source.rows=200", *MICRO, *parts, *without]
     layout = line(tmp_path, pin_inputs(load(ROOT / "configs/demo.yaml", overrides)))
     signals, trained = figures(layout)
     assert -1 < signals["part_brief"] < 0 and -1 <= signals["part_digits"] <= 0
