@@ -101,19 +101,32 @@ def _try(entry: PythonEntry) -> None:
     if isinstance(entry, PythonVerifier | RewardFunction | VerifiersSource):
         check_code(entry, locate(entry))
     else:
-        _catalogs()[type(entry)].choose(entry)
+        _catalog(entry).choose(entry)
 
 
-def _catalogs() -> dict[type[PythonEntry], Catalog[Any]]:
-    """Here, since some of these packages load torch."""
-    from components.data.outside import OUTSIDE as SOURCES
-    from components.objectives.advantages import ADVANTAGES
-    from components.objectives.ratios import RATIOS
-    from components.scheduling import OUTSIDE as SCHEDULES
-    from components.sinks import SINKS
+def _catalog(entry: PythonEntry) -> Catalog[Any]:
+    """What the entry adds to. Each is imported for its own entries alone: two of these packages load torch."""
+    if isinstance(entry, PythonSource | PythonSuite):
+        from components.data.outside import OUTSIDE as SOURCES
 
-    sources: dict[type[PythonEntry], Catalog[Any]] = {PythonSource: SOURCES, PythonSuite: SOURCES}
-    return {PythonRatio: RATIOS, PythonAdvantage: ADVANTAGES, PythonSchedule: SCHEDULES, PythonSink: SINKS, **sources}
+        return SOURCES
+    if isinstance(entry, PythonSchedule):
+        from components.scheduling import OUTSIDE as SCHEDULES
+
+        return SCHEDULES
+    if isinstance(entry, PythonSink):
+        from components.sinks import SINKS
+
+        return SINKS
+    if isinstance(entry, PythonAdvantage):
+        from components.objectives.advantages import ADVANTAGES
+
+        return ADVANTAGES
+    if isinstance(entry, PythonRatio):
+        from components.objectives.ratios import RATIOS
+
+        return RATIOS
+    raise KeyError(type(entry).__name__)
 
 
 def main() -> int:

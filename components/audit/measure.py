@@ -112,10 +112,12 @@ def measure(
         unstable |= {i for i, score in zip(chosen, again, strict=True) if score != scores[i]}
     if open_quick is not None and bombs:
         probes, scores = [*probes, *bombs], [*scores, *_quickly(bombs, open_quick)]
-    names = dict.fromkeys(probe.kind for probe in probes)
+    places: dict[str, list[int]] = {}
+    for i, probe in enumerate(probes):
+        places.setdefault(probe.kind, []).append(i)
     return Audit(
         prompts=len({probe.prompt.id for probe in probes}),
-        kinds=tuple(_kind(name, probes, scores, others) for name in names),
+        kinds=tuple(_kind(name, mine, probes, scores, others) for name, mine in places.items()),
         repeated=len(chosen),
         unstable=len(unstable),
         unscorable=dict(sorted(Counter(code(score.unscorable) for score in scores if score.unscorable).items())),
@@ -148,8 +150,10 @@ def _prompts(probes: Sequence[Probe], scores: Sequence[Score], right: bool) -> P
     return wilson(len({prompt for prompt, wrong in judged if wrong}), len({prompt for prompt, _ in judged}))
 
 
-def _kind(name: str, probes: Sequence[Probe], scores: Sequence[Score], others: Sequence[Score] | None) -> Kind:
-    mine = [i for i, probe in enumerate(probes) if probe.kind == name]
+def _kind(
+    name: str, mine: Sequence[int], probes: Sequence[Probe], scores: Sequence[Score], others: Sequence[Score] | None
+) -> Kind:
+    """The kind of this name, whose probes are those at the places ``mine``."""
     right = probes[mine[0]].right
     wrong = [i for i in mine if misjudged(probes[i], scores[i])]
     compared = others is not None and not probes[mine[0]].quick

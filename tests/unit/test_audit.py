@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import cache
 from typing import Any, cast
 
 import pytest
@@ -79,8 +80,14 @@ class Bare:
         return [Score(self._verifier.accuracy(prompt, text)) for prompt, text in items]
 
 
+@cache
+def probed(prompts: tuple[Prompt, ...]) -> list[Probe]:
+    """The same for every verifier here, each of which states an answer as ``EXACT`` does."""
+    return make_probes(EXACT, prompts)
+
+
 def audited(verifier: Verifier, second: Verifier | None = None, prompts: Sequence[Prompt] = PROMPTS) -> Audit:
-    probes = make_probes(verifier, prompts)
+    probes = probed(tuple(prompts))
     other = cast(Sandbox, Bare(second)) if second else None
     return measure(probes, lambda: nullcontext(cast(Sandbox, Bare(verifier))), 3, other)
 
@@ -117,14 +124,15 @@ def test_a_share_beyond_its_whole_is_refused():
 
 
 def test_every_prompt_is_probed_with_right_and_wrong_answers():
-    kinds = {probe.kind for probe in make_probes(EXACT, PROMPTS)}
+    probes = probed(tuple(PROMPTS))
+    kinds = {probe.kind for probe in probes}
     assert {"reference solution", "another's solution", *(f"hack: {name}" for name in HACKS)} <= kinds
-    fixed = [p.kind for p in make_probes(EXACT, PROMPTS) if not p.advice]
+    fixed = [p.kind for p in probes if not p.advice]
     assert {kind: fixed.count(kind) for kind in set(fixed)} == dict.fromkeys(fixed, len(PROMPTS))
 
 
 def test_no_wrong_probe_states_the_reference_answer():
-    for probe in make_probes(EXACT, PROMPTS):
+    for probe in probed(tuple(PROMPTS)):
         if not probe.right:
             assert probe.text.rpartition("#")[2].strip() != probe.prompt.answer
 
@@ -274,7 +282,7 @@ def test_a_verdict_that_depends_on_what_a_worker_judged_before_shows_in_new_work
         def judge(self, items: Sequence[tuple[Prompt, str]]) -> list[Score]:
             return [Score(float(place % 2)) for place in range(len(items))]
 
-    probes = make_probes(EXACT, PROMPTS)
+    probes = probed(tuple(PROMPTS))
     audit = measure(probes, lambda: nullcontext(cast(Sandbox, Remembering(EXACT))), 2)
     assert audit.unstable > 0
 

@@ -178,7 +178,7 @@ def test_every_class_has_a_name_of_its_own_and_says_what_to_do():
 # --- what is found
 
 
-@pytest.mark.parametrize("answers", ["text", "choice", "skeleton"])
+@pytest.mark.parametrize("answers", ["text", "skeleton"])
 def test_planted_holes_are_found(answers):
     missed = {hole.name for hole in all_holes()[answers] if not reasons(answers, hole)}
     assert missed == set()

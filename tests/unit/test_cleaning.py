@@ -220,7 +220,7 @@ def test_concurrent_janitors_and_writers_do_no_harm(project: Path) -> None:
     threads = [threading.Thread(target=guarded, args=(body,)) for body in (writer, janitor, janitor)]
     for thread in threads:
         thread.start()
-    time.sleep(2)
+    time.sleep(0.7)
     over.set()
     for thread in threads:
         thread.join()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from components.layout import Layout
 from components.reasoning_gym.entries import dumps, loads
 from components.reasoning_gym.library import names
 from components.stages import data as data_stage
-from components.tasks.reasoning_gym import check_sources, generate
+from components.tasks.reasoning_gym import check_sources, generate, generator, process
 from components.tasks.reasoning_gym.generator import difficulty, generate_each
 from tests.unit.factories import settings
 
@@ -34,7 +36,24 @@ def source(datasets: dict[str, Any], rows: int = 12, **options: Any) -> Reasonin
 MIXED = {"chain_sum": {"weight": 2, "settings": SUMS, "suffix": " Answer with the number only."}, "spell_backward": {}}
 
 
-def test_weights_share_the_rows_and_each_data_set_is_a_family() -> None:
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Entries are made here: the process that seeds hashes and sets limits takes seconds to import the library."""
+
+    def made(requests: list[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
+        for request in requests:
+            try:
+                yield from ((request["name"], entry) for entry in process.draw(**request))
+            except InputError as error:
+                yield request["name"], error
+
+    before = random.getstate()
+    monkeypatch.setattr(generator, "made_by_library", made)
+    yield
+    random.setstate(before)
+
+
+def test_weights_share_the_rows_and_each_data_set_is_a_family(in_this_process: None) -> None:
     prompts = list(generate(source(MIXED, solution="#{answer}"), 0))
     assert not {prompt.text for prompt in prompts} & {prompt.text for prompt in generate(source(MIXED), 1)}
     assert [prompt.family for prompt in prompts] == ["chain_sum"] * 8 + ["spell_backward"] * 4
@@ -189,7 +208,7 @@ def test_a_missing_library_is_an_error_that_says_how_to_install_it(monkeypatch: 
     assert caught.value.how == "pip install -c constraints.txt -e '.[llm]'"
 
 
-def test_suites_take_problems_of_the_library_too() -> None:
+def test_suites_take_problems_of_the_library_too(in_this_process: None) -> None:
     suite = {"kind": "reasoning_gym", "source": {"kind": "reasoning_gym", "rows": 4, "datasets": {"chain_sums": {}}}}
     with pytest.raises(InputError, match="no data set 'chain_sums'"):
         check_sources(settings(evaluation={"suites": {"harder": suite}}))
