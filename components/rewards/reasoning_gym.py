@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from components.reasoning_gym.entries import loads
-from components.reasoning_gym.library import open_dataset, registered
+from components.reasoning_gym.library import open_dataset
 from components.rewards.base import Judgement, JudgingVerifier, Refused, final_answer
 from components.types import Prompt
 
@@ -55,7 +55,8 @@ class ReasoningGymVerifier(JudgingVerifier):
         self.marker, self._tag, self._strip, self._partial = marker, tag, strip, partial
 
     def prepare(self) -> None:
-        registered()  # a second that no item should pay for
+        import reasoning_gym  # noqa: F401, a second that no item should pay for
+
         disarm()
 
     def judge(self, prompt: Prompt, text: str) -> Judgement:

@@ -6,7 +6,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from components.reasoning_gym.library import registered
+import reasoning_gym
+from reasoning_gym.dataset import ProceduralDataset
+
 from components.rewards.worker import _from_settings, serve
 
 
@@ -16,9 +18,12 @@ class FakeConfig:
     size: int = 1
 
 
-class FakeDataset:
+class FakeDataset(ProceduralDataset):
     def __init__(self, config: FakeConfig) -> None:
-        self.config = config
+        super().__init__(config, config.seed, config.size)
+
+    def __getitem__(self, idx: int) -> dict[str, Any]:
+        raise NotImplementedError
 
     def score_answer(self, answer: str | None, entry: dict[str, Any]) -> float:
         assert answer is not None
@@ -32,5 +37,5 @@ class FakeDataset:
 
 
 if __name__ == "__main__":
-    registered()["fake"] = (FakeDataset, FakeConfig)
+    reasoning_gym.register_dataset("fake", FakeDataset, FakeConfig)
     serve(_from_settings)
