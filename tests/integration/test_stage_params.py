@@ -16,6 +16,7 @@ from components.layout import Layout
 from components.stages import STAGES, run_stage
 from tests.code_graph import ROOT
 from tests.integration.small import NO_LIMITS, SMALL
+from tests.unit.kept_workers import kept_workers
 
 pytestmark = pytest.mark.integration
 
@@ -102,7 +103,8 @@ def test_every_stage_declares_what_it_reads(read: tuple[Settings, set[str]], tmp
     settings, seen = read
     for stage in STAGES:
         seen.clear()
-        run_stage(stage, settings, Layout(tmp_path))
+        with kept_workers():
+            run_stage(stage, settings, Layout(tmp_path))
         seen -= NO_DEPENDENCY
         undeclared = {name for name in seen if not any(beneath(name, declared) for declared in DECLARED[stage])}
         unread = {declared for declared in DECLARED[stage] if not any(beneath(name, declared) for name in seen)}

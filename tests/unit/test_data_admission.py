@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -210,12 +211,23 @@ def test_any_number_of_rows_may_break_a_rule_and_each_keeps_its_own_value(bad):
     assert list(broken["difficulty present"]) == list(range(300))
 
 
-def test_validations_in_several_threads_wait_for_each_other():
+def test_validations_in_several_threads_wait_for_each_other(monkeypatch):
     """The library has one context for the whole process."""
     sound, bad = rows_of(candidates(prompt(0))), rows_of(candidates(prompt(1, text="")))
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda rows: validate(rows, RULES), [sound, bad] * 2))
-    assert [sum(len(finding.broken) for finding in findings) for findings in found] == [0, 1] * 2
+    frame, within, most = validation.frame, list[int](), list[int]()
+
+    def watched(rows: Sequence[Row]) -> Any:
+        within.append(1)
+        time.sleep(0.05)  # long enough for another thread to come in
+        most.append(len(within))
+        within.pop()
+        return frame(rows)
+
+    monkeypatch.setattr(validation, "frame", watched)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda rows: validate(rows, RULES), [sound, bad]))
+    assert [sum(len(finding.broken) for finding in findings) for findings in found] == [0, 1]
+    assert most == [1, 1]
 
 
 def without(frame: Callable[..., Any], column: str) -> Callable[..., Any]:
