@@ -23,17 +23,23 @@ def modules(package: str) -> dict[str, Path]:
 @cache
 def imports(path: Path) -> frozenset[str]:
     """Dotted names that a file imports, those for type checkers left out; ``from a import b`` gives a and a.b."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    skipped = {node for block in ast.walk(tree) if _types_only(block) for node in ast.walk(block)}
     names: set[str] = set()
-    for node in ast.walk(tree):
-        if node in skipped:
+    for node, types_only in _statements(path):
+        if types_only:
             continue
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif node.module:
             names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
     return frozenset(names)
+
+
+@cache
+def _statements(path: Path) -> tuple[tuple[ast.Import | ast.ImportFrom, bool], ...]:
+    """The imports of a file, each with whether it is for type checkers alone. To read all files takes seconds."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    for_types = {id(node) for block in nodes if _types_only(block) for node in ast.walk(block)}
+    return tuple((node, id(node) in for_types) for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
@@ -56,10 +62,10 @@ def _reach(graph: dict[str, set[str]], start: str) -> set[str]:
 def imports_among(path: Path, known: Collection[str]) -> set[str]:
     """Modules among ``known`` that a file imports, inside of functions and for type checkers as well."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node, _ in _statements(path):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif node.module:
             # `from package import module` imports the module, and not what else the package's own file holds.
             full = {f"{node.module}.{alias.name}" for alias in node.names}
             names |= full if full <= set(known) else full | {node.module}

@@ -132,7 +132,7 @@ def test_a_prompt_of_another_source_is_unscorable(sandbox: Sandbox) -> None:
 
 
 @pytest.fixture(scope="module")
-def told() -> Iterator[Sandbox]:
+def scorer() -> Iterator[Sandbox]:
     """A fake scorer, which does what the answer says."""
     with Sandbox(SETTINGS, SandboxSettings(workers=1, timeout=6, cpu_seconds=0.5), FAKE) as sandbox:
         yield sandbox
@@ -149,14 +149,14 @@ ENDED = [("hang", "timeout:"), ("burn", "cpu:")]
 
 
 @pytest.mark.parametrize(("text", "reason"), slow_but([*RAISED, *ENDED], *RAISED, ENDED[1]))
-def test_what_the_scorer_cannot_judge_is_unscorable_and_never_wrong(text: str, reason: str, told: Sandbox) -> None:
-    [score] = told.judge([(fake("1"), text)])
+def test_what_the_scorer_cannot_judge_is_unscorable_and_never_wrong(text: str, reason: str, scorer: Sandbox) -> None:
+    [score] = scorer.judge([(fake("1"), text)])
     assert score.accuracy is None
     assert (score.unscorable or "").startswith(reason)
 
 
-def test_right_is_full_marks_but_for_a_rounding(told: Sandbox) -> None:
-    scores = told.judge([(fake("1"), text) for text in ("1", "0.25", "0.9999999999999999")])
+def test_right_is_full_marks_but_for_a_rounding(scorer: Sandbox) -> None:
+    scores = scorer.judge([(fake("1"), text) for text in ("1", "0.25", "0.9999999999999999")])
     assert [score.accuracy for score in scores] == [1, 0, 1]
 
 

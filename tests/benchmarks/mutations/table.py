@@ -35,7 +35,13 @@ TESTS = {
     "rewards": ("rewards_verifiers", "rewards_*", "tasks_countdown"),
     "gate": ("stage_gate", "gate_*", "canaries*"),
     "health": ("health_monitor", "health_windows", "health_ladder", "health_rules", "health_ledger"),
-    "registry": ("registry_approvals", "registry_deciding", "registry_record_signing", "registry_history"),
+    "registry": (
+        "registry_approvals",
+        "registry_deciding",
+        "registry_record_signing",
+        "registry_history",
+        "registry_candidates",
+    ),
 }
 """Package -> its tests, `tests/unit/test_<name>.py`, in the order in which they run."""
 
