@@ -11,6 +11,7 @@ import pytest
 from components.config.policy import PolicySettings
 from components.data.tokenizing import Reader
 from components.errors import InputError
+from components.processes import rendering
 from tests.unit.factories import policy
 from tests.unit.rendered_here import render_here
 
@@ -76,7 +77,8 @@ def test_a_template_that_the_question_does_not_survive_is_an_error_before_anythi
     Reader(settings(tmp_path, chat=False))
 
 
-def test_the_template_is_rendered_in_a_process_of_its_own(tmp_path):
+def test_the_template_is_rendered_in_a_process_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(rendering, "render", None)  # of this process
     with pytest.raises(InputError, match="the chat template loses the question"):
         Reader(settings(folder(tmp_path, chat_template="{{ messages[0]['role'] }}")))
 
