@@ -11,14 +11,13 @@ import importlib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from prefect import Flow
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.events import DeploymentEventTrigger
 from pydantic import AfterValidator, Field, ValidationError
 
 from components.config.base import Section
-from components.config.documents import Fast
+from components.config.documents import foreign
 from components.errors import InputError
 from components.files import read_text
 
@@ -96,8 +95,8 @@ def read_entries(project: Path) -> list[Entry]:
     path = project / FILE
     text = read_text(path, how=f"`git checkout {FILE}`")
     try:
-        entries = yaml.load(text, Fast)["deployments"]
-    except (yaml.YAMLError, KeyError, TypeError) as error:
+        entries = foreign(text, path)["deployments"]
+    except (KeyError, TypeError) as error:
         raise InputError(f"not a file of deployments: {error}", where=path, how=UNREADABLE) from error
     if not isinstance(entries, list):
         raise InputError("deployments: not a list", where=path, how=UNREADABLE)

@@ -80,7 +80,9 @@ def test_a_file_without_a_current_context_is_told(config: Path) -> None:
     assert connect("test").version()
 
 
-@pytest.mark.parametrize("text", ["", "- a\n- b\n", "a: [unclosed\ntoken: geheim\n", "\x00"])
+@pytest.mark.parametrize(
+    "text", ["", "- a\n- b\n", "a: [unclosed\ntoken: geheim\n", "\x00", pytest.param("[" * 10**5, id="deep")]
+)
 def test_a_file_that_is_no_kubeconfig_is_told_without_a_word_of_it(config: Path, text: str) -> None:
     config.write_text(text, encoding="utf-8")
     error = refused()

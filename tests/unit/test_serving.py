@@ -318,7 +318,11 @@ def test_an_entrypoint_that_leads_to_no_flow_is_named(entrypoint: str) -> None:
         entry.load()
 
 
-@pytest.mark.parametrize("text", ["", "deployments: 3", "deployments:\n  - {name: x}", "[", "deployments: [3]"])
+DEEP = pytest.param("[" * 10**5, id="deep")
+"""The reader in C ends the process on it."""
+
+
+@pytest.mark.parametrize("text", ["", "deployments: 3", "deployments:\n  - {name: x}", "[", "deployments: [3]", DEEP])
 def test_a_file_of_deployments_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=FILE):

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from components.config.documents import Fast
+from components.config.documents import foreign
 from components.errors import InputError
 
 DEFAULT = "~/.kube/config"
@@ -82,10 +80,10 @@ def _named(read: list[dict[str, Any]], kind: str, part: str) -> dict[str, dict[s
 def _read(path: Path) -> dict[str, Any]:
     how = "fix it, or get a new one from whoever runs the cluster; kubectl config view shows what kubectl makes of it"
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), Fast)
+        found = foreign(path.read_text(encoding="utf-8"), path)
     except OSError as error:
         raise InputError(f"the kubeconfig cannot be read: {error.strerror}", where=path, how=how) from None
-    except (yaml.YAMLError, UnicodeDecodeError):
+    except (InputError, UnicodeDecodeError):
         raise InputError("the kubeconfig is no YAML", where=path, how=how) from None  # its lines may hold a token
     if not isinstance(found, dict):
         raise InputError("the kubeconfig is empty, or no kubeconfig", where=path, how=how)
