@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from components.config.base import Fraction, Section
 from components.config.identity import RUN, TRAINED
@@ -52,12 +53,10 @@ class AuditSettings(Section):
         "", description="A reason to train although the audit failed. It is shown to the approver."
     )
 
-    @model_validator(mode="after")
-    def _it_takes_two(self) -> AuditSettings:
+    def conflicts(self) -> Iterator[str]:
         if self.reviewed and self.second is None:
             name = "agreement" if self.agreement else "second_judges"
-            raise ValueError(f"{name} needs audit.second: there is no second verifier")
-        return self
+            yield f"{name} needs audit.second: there is no second verifier"
 
     @property
     def reviewed(self) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -55,6 +56,18 @@ class Section(BaseModel):
             if field.annotation in PATHS and isinstance(value, str | Path) and (problem := impossible(Path(value))):
                 raise ValueError(f"{name}: {problem}")
         return given
+
+    def conflicts(self) -> Iterator[str]:
+        """What is wrong with settings that are right one by one; the first is raised. A section that extends another
+        one continues with the other's: ``yield from super().conflicts()``.
+        """
+        yield from ()
+
+    @model_validator(mode="after")
+    def _settings_go_together(self) -> Self:
+        for conflict in self.conflicts():
+            raise ValueError(conflict)
+        return self
 
 
 class AdamWSettings(Section):

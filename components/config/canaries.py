@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from components.config.base import Fraction, Section, check_word
 from components.patterns import compile_pattern
@@ -94,19 +95,17 @@ class CanarySettings(JudgingSettings):
         description="What a fall beyond its limit does while training; in the gate, warn leaves it to a person.",
     )
 
-    @model_validator(mode="after")
-    def _is_one_set(self) -> CanarySettings:
+    def conflicts(self) -> Iterator[str]:
         if (self.path is None) == (self.generated is None):
-            raise ValueError("a probe set needs `path` or `generated`, and not both")
+            yield "a probe set needs `path` or `generated`, and not both"
         if self.generated is not None and (self.format != "qa" or self.sha256 is not None):
-            raise ValueError("`format` and `sha256` are of files; a generated set has none")
+            yield "`format` and `sha256` are of files; a generated set has none"
         if self.format == "crows_pairs" and self.by != ("likelihood",):
-            raise ValueError("pairs of sentences are compared, never answered: set by: [likelihood]")
+            yield "pairs of sentences are compared, never answered: set by: [likelihood]"
         if self.max_margin_drop is not None and ("likelihood" not in self.by or self.generated == "names"):
-            raise ValueError("max_margin_drop is for sets by likelihood that have a right choice")
+            yield "max_margin_drop is for sets by likelihood that have a right choice"
         if len(set(self.by)) < len(self.by):
-            raise ValueError("`by` names each way once")
-        return self
+            yield "`by` names each way once"
 
 
 class RequiredCanary(JudgingSettings):
@@ -125,11 +124,9 @@ class RequiredCanary(JudgingSettings):
     max_drop_se: float = Field(2.0, ge=0, description="The same of the standard errors from which on a fall counts.")
     by: tuple[By, ...] = Field((), description="Ways in which it must have been scored, besides the run's own.")
 
-    @model_validator(mode="after")
-    def _judges_what_it_names(self) -> RequiredCanary:
+    def conflicts(self) -> Iterator[str]:
         if self.sha256 is None and self.judged_by() != JudgingSettings().judged_by():
-            raise ValueError(f"how a set is judged ({', '.join(JudgingSettings.model_fields)}) goes with `sha256`")
-        return self
+            yield f"how a set is judged ({', '.join(JudgingSettings.model_fields)}) goes with `sha256`"
 
 
 def check_names(canaries: dict[str, CanarySettings]) -> dict[str, CanarySettings]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from components.config.base import Section
 
@@ -29,11 +30,9 @@ class _Window(Section):
     low: float = Field(ge=0, le=1, description="Smallest ratio that is kept.")
     high: float = Field(ge=1, description="Largest ratio that is kept.")
 
-    @model_validator(mode="after")
-    def _is_open(self) -> _Window:
+    def conflicts(self) -> Iterator[str]:
         if self.low == self.high:
-            raise ValueError("low 1 and high 1 would reject everything that is not exactly on policy")
-        return self
+            yield "low 1 and high 1 would reject everything that is not exactly on policy"
 
 
 class IcePop(_Window):

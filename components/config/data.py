@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from components.config.base import Fraction, Section
 from components.config.sources import Source
@@ -22,14 +23,12 @@ class SplitSettings(Section):
     dev: Fraction = Field(0.025, description="Share that is held out and measured while training.")
     test: Fraction = Field(0.1, description="Share that is held out for stage `evaluate`.")
 
-    @model_validator(mode="after")
-    def _shares_add_up(self) -> SplitSettings:
+    def conflicts(self) -> Iterator[str]:
         total = self.sft + self.train + self.dev + self.test
         if abs(total - 1) > 1e-9:
-            raise ValueError(f"the four shares must add up to 1, they add up to {total:g}")
+            yield f"the four shares must add up to 1, they add up to {total:g}"
         if min(self.train, self.dev, self.test) == 0:
-            raise ValueError("train, dev and test must each have a share above 0")
-        return self
+            yield "train, dev and test must each have a share above 0"
 
 
 class NearDuplicateSettings(Section):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import Field, JsonValue, field_validator
 
 from components.config.answers import AnswerKind, AnswerVerifier
 from components.config.extensions import MODULE, PythonEntry
@@ -73,8 +74,6 @@ class EnvironmentVerifier(AnswerVerifier):
     def parts(self) -> tuple[str, ...]:
         return self.rewards
 
-    @model_validator(mode="after")
-    def _every_reward_has_one_place(self) -> EnvironmentVerifier:
+    def conflicts(self) -> Iterator[str]:
         if len({self.accuracy, *self.rewards}) <= len(self.rewards):
-            raise ValueError("a reward is named twice: `accuracy` and `rewards` have each name once")
-        return self
+            yield "a reward is named twice: `accuracy` and `rewards` have each name once"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from components.config.base import Section, check_word, without_nulls
 from components.config.data import NearDuplicateSettings
@@ -138,11 +139,9 @@ class EvaluationSettings(Section):
                 raise ValueError(f"a suite cannot be named {TEST!r}: so are the run's own held-out prompts")
         return suites
 
-    @model_validator(mode="after")
-    def _enough_samples(self) -> EvaluationSettings:
+    def conflicts(self) -> Iterator[str]:
         if beyond := [k for k in self.ks if k > self.samples]:
-            raise ValueError(f"ks: pass@{beyond[0]} needs {beyond[0]} samples, and there are {self.samples} (samples)")
-        return self
+            yield f"ks: pass@{beyond[0]} needs {beyond[0]} samples, and there are {self.samples} (samples)"
 
     def sizes(self, samples: int) -> tuple[int, ...]:
         """The k of pass@k and maj@k that can be estimated from so many samples, ascending."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from components.config.base import Section
 
@@ -25,13 +26,11 @@ class EntropyBonus(Section):
     coef: float = Field(0.001, ge=0, description="The coefficient, or where the adaptive one starts.")
     target: EntropyTarget | None = None
 
-    @model_validator(mode="after")
-    def _starts_inside_its_range(self) -> EntropyBonus:
+    def conflicts(self) -> Iterator[str]:
         if self.target is not None and self.coef > self.target.max:
-            raise ValueError(f"coef ({self.coef}) starts above target.max ({self.target.max})")
+            yield f"coef ({self.coef}) starts above target.max ({self.target.max})"
         if self.target is None and self.coef == 0:
-            raise ValueError("coef 0 without a target is no bonus; leave `entropy` out, or give it a target")
-        return self
+            yield "coef 0 without a target is no bonus; leave `entropy` out, or give it a target"
 
 
 class ClipCov(Section):
@@ -42,11 +41,9 @@ class ClipCov(Section):
     low: float = Field(1.0, description="A token may be drawn if its covariance is above this")
     high: float = Field(5.0, description="and below this.")
 
-    @model_validator(mode="after")
-    def _band_is_open(self) -> ClipCov:
+    def conflicts(self) -> Iterator[str]:
         if self.low >= self.high:
-            raise ValueError(f"low ({self.low}) must be below high ({self.high}): nothing lies between them")
-        return self
+            yield f"low ({self.low}) must be below high ({self.high}): nothing lies between them"
 
 
 class KlCov(Section):

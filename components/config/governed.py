@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 
 from components.config.base import Section
 
@@ -21,11 +21,9 @@ class Bound(Section):
     at_most: float | None = Field(None, description="The largest value.")
     one_of: tuple[str, ...] = Field((), description="The values of a setting that is text.")
 
-    @model_validator(mode="after")
-    def _says_something(self) -> Bound:
+    def conflicts(self) -> Iterator[str]:
         if self.at_least is None and self.at_most is None and not self.one_of:
-            raise ValueError("give at_least, at_most or one_of")
-        return self
+            yield "give at_least, at_most or one_of"
 
     def allows(self, value: Any) -> bool:
         """Whether a setting may have this value."""

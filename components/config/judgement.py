@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from components.config.base import Fraction, Section, without_nulls
 from components.config.canaries import CanarySettings, RequiredCanary, check_names
@@ -24,11 +25,9 @@ class ActionSettings(Section):
     times: float | None = Field(None, gt=0, description="What its value is multiplied with.")
     to: float | None = Field(None, description="Its new value.")
 
-    @model_validator(mode="after")
-    def _says_one_thing(self) -> ActionSettings:
+    def conflicts(self) -> Iterator[str]:
         if self.times is not None and self.to is not None:
-            raise ValueError(f"{self.knob}: give `times` or `to`, not both")
-        return self
+            yield f"{self.knob}: give `times` or `to`, not both"
 
 
 Part = Literal["data", "schedule", "verifier", "sampler", "learner", "settings", "policy"]
@@ -60,15 +59,13 @@ class RuleSettings(Section):
     why: str = Field(min_length=1, description="What it means, for the person who reads the verdict.")
     source: str = Field("", description="Where the rule comes from.")
 
-    @model_validator(mode="after")
-    def _an_intervention_changes_something(self) -> RuleSettings:
+    def conflicts(self) -> Iterator[str]:
         if self.level == "intervene" and not self.action:
-            raise ValueError("level intervene needs an action")
+            yield "level intervene needs an action"
         if self.escalate and self.level != "intervene":
-            raise ValueError(f"escalate is for level intervene, this is {self.level}")
+            yield f"escalate is for level intervene, this is {self.level}"
         if self.level in ("warn", "stop") and self.action:
-            raise ValueError(f"level {self.level} changes nothing, so it takes no action")
-        return self
+            yield f"level {self.level} changes nothing, so it takes no action"
 
 
 class ResponseSettings(Section):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from components.config.base import Section
 from components.config.quantities import BYTES, CPU, size
-from components.config.registry import check_endpoint
+from components.config.registry import endpoint_problems
 
 NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 """A DNS label: what namespaces, claims, secrets and queues are called here."""
@@ -61,11 +62,9 @@ class PodSettings(Section):
         "have the same value of it.",
     )
 
-    @model_validator(mode="after")
-    def _shared_memory_is_memory(self) -> Self:
+    def conflicts(self) -> Iterator[str]:
         if size(self.shm) >= size(self.memory):
-            raise ValueError(f"shm ({self.shm}) counts as memory: it must be less than memory ({self.memory})")
-        return self
+            yield f"shm ({self.shm}) counts as memory: it must be less than memory ({self.memory})"
 
 
 class LearnerPods(PodSettings):
@@ -73,11 +72,10 @@ class LearnerPods(PodSettings):
 
     processes: int = Field(1, ge=1, le=16, description="Ranks in a pod; with gpus one for each.")
 
-    @model_validator(mode="after")
-    def _a_gpu_each(self) -> Self:
+    def conflicts(self) -> Iterator[str]:
+        yield from super().conflicts()
         if self.gpus and self.processes != self.gpus:
-            raise ValueError(f"processes ({self.processes}) must be gpus ({self.gpus}): a rank has one GPU")
-        return self
+            yield f"processes ({self.processes}) must be gpus ({self.gpus}): a rank has one GPU"
 
 
 class VolumeState(Section):
@@ -110,12 +108,9 @@ class S3State(Section):
         None, pattern=r"^[a-z0-9-]+$", description="The bucket's region; None: boto3's own configuration."
     )
 
-    @model_validator(mode="after")
-    def _names_a_server(self) -> Self:
-        """Of the whole section, so that an error does not repeat an address with a password."""
+    def conflicts(self) -> Iterator[str]:
         if self.endpoint_url is not None:
-            check_endpoint(self.endpoint_url)
-        return self
+            yield from endpoint_problems(self.endpoint_url)
 
 
 class Images(Section):

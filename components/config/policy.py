@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from components.config.base import AdamWSettings, Beta, ComputeDtype, Section
 
@@ -25,17 +26,11 @@ class TinyModel(Section):
     vocab_size: int = Field(320, ge=272, description="Byte-level BPE vocabulary, special tokens included.")
     max_positions: int = Field(256, ge=16, description="Tokens that a prompt and its completion may have together.")
 
-    @model_validator(mode="after")
-    def _heads_divide(self) -> TinyModel:
+    def conflicts(self) -> Iterator[str]:
         if self.heads % self.kv_heads:
-            raise ValueError(f"heads ({self.heads}) must be a multiple of kv_heads ({self.kv_heads})")
-        return self
-
-    @model_validator(mode="after")
-    def _experts_to_choose_from(self) -> TinyModel:
+            yield f"heads ({self.heads}) must be a multiple of kv_heads ({self.kv_heads})"
         if 0 < self.experts <= self.experts_per_token:
-            raise ValueError(f"experts ({self.experts}) must be more than experts_per_token ({self.experts_per_token})")
-        return self
+            yield f"experts ({self.experts}) must be more than experts_per_token ({self.experts_per_token})"
 
 
 class CheckpointModel(Section):

@@ -6,13 +6,13 @@ control, and its digest goes into every statement and every record.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator
 
 from components.config.base import Section
 from components.config.governed import GOVERNED, Bound, value_at
@@ -119,24 +119,17 @@ class PromotionPolicy(Section):
     _registry_key = field_validator("registry_key")(lambda key: None if key is None else approver_key(key))
     _signers = field_validator("signers")(lambda signers: {name: signer_key(key) for name, key in signers.items()})
 
-    @model_validator(mode="after")
-    def _approvers_are_different_people(self) -> PromotionPolicy:
-        _distinct(
-            ((name, one.key) for name, one in self.approvers.items()), "have one key; each needs one of their own"
-        )
+    def conflicts(self) -> Iterator[str]:
+        keys = ((name, one.key) for name, one in self.approvers.items())
+        yield from _repeated(keys, "have one key; each needs one of their own")
         names = ((name, person(said)) for name, one in self.approvers.items() for said in (name, *one.also))
-        _distinct(names, "go by one name; list a person once")
-        return self
-
-    @model_validator(mode="after")
-    def _quorums_can_be_met(self) -> PromotionPolicy:
+        yield from _repeated(names, "go by one name; list a person once")
         for name, quorum in (("promote", self.promote), ("rollback", self.rollback)):
             listed = len(self.approvers)
             if quorum.signed and not listed:
-                raise ValueError(f"{name}: signed approvals need approvers; add them with `evenkeel keys new NAME`")
+                yield f"{name}: signed approvals need approvers; add them with `evenkeel keys new NAME`"
             if listed and quorum.approvals > listed:
-                raise ValueError(f"{name}: {quorum.approvals} approvals are required and {listed} approvers listed")
-        return self
+                yield f"{name}: {quorum.approvals} approvals are required and {listed} approvers listed"
 
     @property
     def bounds(self) -> dict[str, Bound]:
@@ -167,12 +160,12 @@ class PromotionPolicy(Section):
         return None
 
 
-def _distinct(pairs: Iterable[tuple[str, str]], problem: str) -> None:
-    """Raise ``ValueError`` where a value occurs twice."""
+def _repeated(pairs: Iterable[tuple[str, str]], problem: str) -> Iterator[str]:
+    """What is wrong where a value occurs twice."""
     owners: dict[str, str] = {}
     for name, value in pairs:
         if value in owners:
-            raise ValueError(f"approvers: {owners[value]!r} and {name!r} {problem}")
+            yield f"approvers: {owners[value]!r} and {name!r} {problem}"
         owners[value] = name
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from components.config.base import Section
 from components.config.extensions import PythonEntry
@@ -20,11 +21,9 @@ class ClipRatio(Section):
         None, gt=1, description="Ratio above which A < 0 has no gradient: dual clip's c (3), INTELLECT-2's delta (4)."
     )
 
-    @model_validator(mode="after")
-    def _dual_is_outside_the_clip(self) -> ClipRatio:
+    def conflicts(self) -> Iterator[str]:
         if self.dual is not None and self.dual <= 1 + self.high:
-            raise ValueError(f"dual ({self.dual}) must be above 1 + high ({1 + self.high}): it bounds what is outside")
-        return self
+            yield f"dual ({self.dual}) must be above 1 + high ({1 + self.high}): it bounds what is outside"
 
 
 class GspoRatio(Section):

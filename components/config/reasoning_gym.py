@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from components.config.answers import AnswerKind, AnswerVerifier
 from components.config.base import Section, without_nulls
@@ -60,14 +61,12 @@ class ReasoningGymSource(Section):
             raise ValueError("write {answer} where the answer stands")
         return solution
 
-    @model_validator(mode="after")
-    def _every_data_set_has_rows(self) -> ReasoningGymSource:
+    def conflicts(self) -> Iterator[str]:
         if not any(dataset.weight for dataset in self.datasets.values()):
-            raise ValueError("datasets must name at least one data set with a weight above 0")
+            yield "datasets must name at least one data set with a weight above 0"
         empty = [name for name, rows in self.shares().items() if not rows and self.datasets[name].weight]
         if empty:
-            raise ValueError(f"rows ({self.rows}) leaves none to {', '.join(empty)}; raise rows, or the weight")
-        return self
+            yield f"rows ({self.rows}) leaves none to {', '.join(empty)}; raise rows, or the weight"
 
     def shares(self) -> dict[str, int]:
         """Rows of each data set: by weight, what is left to the largest remainders, earlier ones first."""
@@ -97,11 +96,9 @@ class ReasoningGymVerifier(AnswerVerifier):
         description="Reward part `partial`: the library's score of a wrong answer; some of it is for form alone.",
     )
 
-    @model_validator(mode="after")
-    def _answers_stand_in_one_place(self) -> ReasoningGymVerifier:
+    def conflicts(self) -> Iterator[str]:
         if self.marker is not None and self.tag is not None:
-            raise ValueError("marker and tag both say where the answer stands; leave one out")
-        return self
+            yield "marker and tag both say where the answer stands; leave one out"
 
     @property
     def parts(self) -> tuple[str, ...]:

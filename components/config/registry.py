@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from components.config.base import Section
 from components.config.urls import host_and_port
@@ -58,21 +59,18 @@ class RegistrySettings(Section):
     )
     transfer: TransferSettings = TransferSettings()
 
-    @model_validator(mode="after")
-    def _one_kind(self) -> RegistrySettings:
+    def conflicts(self) -> Iterator[str]:
         if self.kind == "directory":
             if given := [name for name in ONLY_S3 if getattr(self, name)]:
-                raise ValueError(f"{', '.join(given)}: for kind s3, and this is kind directory; write kind: s3")
-            return self
-        if self.bucket is None:
-            raise ValueError("kind s3 needs the name of its bucket (bucket)")
-        if not BUCKET.fullmatch(self.bucket):
-            raise ValueError("bucket: 3 to 63 lower-case letters, digits, dots and hyphens, and no more than a name")
+                yield f"{', '.join(given)}: for kind s3, and this is kind directory; write kind: s3"
+        elif self.bucket is None:
+            yield "kind s3 needs the name of its bucket (bucket)"
+        elif not BUCKET.fullmatch(self.bucket):
+            yield "bucket: 3 to 63 lower-case letters, digits, dots and hyphens, and no more than a name"
         if not PREFIX.fullmatch(self.prefix):
-            raise ValueError("prefix: letters, digits and . _ - between slashes, without one at the ends")
+            yield "prefix: letters, digits and . _ - between slashes, without one at the ends"
         if self.endpoint_url is not None:
-            check_endpoint(self.endpoint_url)
-        return self
+            yield from endpoint_problems(self.endpoint_url)
 
     @property
     def address(self) -> str:
@@ -84,17 +82,18 @@ class RegistrySettings(Section):
         return self.model_copy(update={"path": project / self.path, "cache": project / self.cache})
 
 
-def check_endpoint(url: str) -> None:
-    """Raise ``ValueError`` unless it is a bare address of a server; what it is instead is not repeated.
+def endpoint_problems(url: str) -> Iterator[str]:
+    """What is wrong with the address of a server, which must be bare; the address is not repeated.
 
-    A URL can hold a password, or be a signed one, and errors end up in logs.
+    A URL can hold a password, or be a signed one, and errors end up in logs. For the same reason this is checked with
+    the section, whose errors do not repeat a field's value.
     """
     if "@" in url:
-        raise ValueError(
+        yield (
             "endpoint_url holds a name or a password (it is not repeated here); give the bare address, and the "
             "credentials to boto3: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role"
         )
     try:
         host_and_port(url)
     except ValueError:
-        raise ValueError("endpoint_url: write it as http://host:port or https://host:port, and no more") from None
+        yield "endpoint_url: write it as http://host:port or https://host:port, and no more"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from components.config.answers import CodeVerifier
 from components.config.base import Section
@@ -23,11 +24,9 @@ class SoftOverlong(Section):
     limit: int = Field(ge=1, description="Tokens of a completion, end token included, from which the penalty is -1.")
     cache: int = Field(ge=1, description="Tokens below limit over which the penalty falls from 0 to -1.")
 
-    @model_validator(mode="after")
-    def _cache_fits(self) -> SoftOverlong:
+    def conflicts(self) -> Iterator[str]:
         if self.cache > self.limit:
-            raise ValueError(f"cache ({self.cache}) cannot exceed limit ({self.limit})")
-        return self
+            yield f"cache ({self.cache}) cannot exceed limit ({self.limit})"
 
 
 class RewardSettings(Section):
@@ -63,37 +62,21 @@ class RewardSettings(Section):
         """What one unit of the part ``name`` is worth."""
         return self.functions[name].weight if name in self.functions else self.weights.get(name, 1.0)
 
-    @model_validator(mode="after")
-    def _names_are_one_part_each(self) -> RewardSettings:
+    def conflicts(self) -> Iterator[str]:
         taken = (*BUILT_IN, *self.verifier.parts)
         for name in self.functions:
             if name in taken or name.endswith("_missing"):
-                raise ValueError(f"functions.{name}: choose another name; {', '.join(taken)} and *_missing are taken")
+                yield f"functions.{name}: choose another name; {', '.join(taken)} and *_missing are taken"
             if name in self.weights:
-                raise ValueError(f"weights.{name}: set functions.{name}.weight instead")
-        return self
-
-    @model_validator(mode="after")
-    def _weights_fit_the_parts(self) -> RewardSettings:
+                yield f"weights.{name}: set functions.{name}.weight instead"
         if unknown := sorted(set(self.weights) - set(self.names)):
-            raise ValueError(
-                f"weights names {', '.join(unknown)}; the parts of the reward are {', '.join(self.names)} here"
-            )
+            yield f"weights names {', '.join(unknown)}; the parts of the reward are {', '.join(self.names)} here"
         if not any(self.weight(name) for name in self.names if name != "overlong"):
-            raise ValueError("weights leaves nothing to be rewarded for: give accuracy or another part a weight")
-        return self
-
-    @model_validator(mode="after")
-    def _code_ends_before_its_fence(self) -> RewardSettings:
+            yield "weights leaves nothing to be rewarded for: give accuracy or another part a weight"
         if isinstance(self.verifier, CodeVerifier) and (found := [*self.verifier.beyond(self.sandbox, "verifier")]):
-            raise ValueError("; ".join(found))
-        return self
-
-    @model_validator(mode="after")
-    def _consistency_splits_where_the_verifier_does(self) -> RewardSettings:
+            yield "; ".join(found)
         if self.consistency is not None and self.consistency.marker != self.verifier.marker:
-            raise ValueError(
+            yield (
                 f"consistency.marker ({self.consistency.marker!r}) must be verifier.marker ({self.verifier.marker!r}): "
                 "otherwise another text is the answer, or none"
             )
-        return self

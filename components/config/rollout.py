@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag
 
 from components.config.base import Section
 from components.config.identity import LOGISTICS
@@ -121,35 +122,21 @@ class RolloutSettings(Section):
     tool: CalculatorTool | None = Field(None, description="What the policy may call while it writes.")
     asynchrony: Asynchrony | None = Field(None, description="Sample while the learner updates; null: in turns.")
 
-    @model_validator(mode="after")
-    def _two_stages_make_a_group(self) -> RolloutSettings:
+    def conflicts(self) -> Iterator[str]:
         if self.two_stage is not None and self.two_stage.first >= self.group_size:
-            raise ValueError(f"two_stage.first ({self.two_stage.first}) must be below group_size ({self.group_size})")
-        return self
-
-    @model_validator(mode="after")
-    def _mixing_needs_embeddings(self) -> RolloutSettings:
+            yield f"two_stage.first ({self.two_stage.first}) must be below group_size ({self.group_size})"
         if self.mixing is not None and self.engine.kind != "torch":
-            raise ValueError(
+            yield (
                 f"mixing feeds embeddings into the model, which engine {self.engine.kind} cannot do; use engine torch"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _a_tool_reads_tokens(self) -> RolloutSettings:
         if self.mixing is not None and self.tool is not None:
-            raise ValueError("mixing feeds mixtures, but every turn with a tool starts from plain tokens; use one")
-        return self
-
-    @model_validator(mode="after")
-    def _completions_fit(self) -> RolloutSettings:
+            yield "mixing feeds mixtures, but every turn with a tool starts from plain tokens; use one"
         room = self.engine.max_model_len if isinstance(self.engine, VllmEngine) else None
         if room is not None and self.max_new_tokens >= room:
-            raise ValueError(
+            yield (
                 f"max_new_tokens ({self.max_new_tokens}) and a prompt do not fit into rollout.engine.max_model_len "
                 f"({room}); lower the one or raise the other"
             )
-        return self
 
     def as_policy(self) -> RolloutSettings:
         """The same, sampled from the policy as it is: for judging a checkpoint rather than training on it."""

@@ -7,9 +7,8 @@ its newest checkpoint.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
-
-from pydantic import model_validator
 
 from components.config.combinations import problems
 from components.config.identity import chosen
@@ -19,11 +18,9 @@ from components.config.settings import Sections
 class Settings(Sections):
     """Everything a run depends on besides its inputs and its code."""
 
-    @model_validator(mode="after")
-    def _refuse_degenerate_combinations(self) -> Settings:
+    def conflicts(self) -> Iterator[str]:
         if found := problems(self):
-            raise ValueError("; ".join(found))
-        return self
+            yield "; ".join(found)
 
 
 OUTSIDE_IDENTITY = chosen(Settings, lambda identity: not identity.run)

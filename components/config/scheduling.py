@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from components.config.base import Fraction, Section
 from components.config.extensions import PythonEntry
@@ -88,13 +89,11 @@ class GradientGate(Section):
     rest: int = Field(1, ge=0, description="Draws (refills count) that a prompt which carries one sits out afterwards.")
     retry: int = Field(32, ge=0, description="Draws after which one that carried none is tried again.")
 
-    @model_validator(mode="after")
-    def _leaves_room(self) -> GradientGate:
+    def conflicts(self) -> Iterator[str]:
         if self.low >= self.high:
-            raise ValueError(f"low ({self.low:g}) must be below high ({self.high:g})")
+            yield f"low ({self.low:g}) must be below high ({self.high:g})"
         if self.retry < self.rest:
-            raise ValueError(f"retry ({self.retry}) before rest ({self.rest}) would prefer prompts without a gradient")
-        return self
+            yield f"retry ({self.retry}) before rest ({self.rest}) would prefer prompts without a gradient"
 
 
 Gate = Annotated[OpenGate | GradientGate, Field(discriminator="kind")]
@@ -110,12 +109,10 @@ class PoolShares(Section):
     )
     unseen: Fraction = Field(0.2, description="Share of prompts that were never drawn.")
 
-    @model_validator(mode="after")
-    def _shares_add_up(self) -> PoolShares:
+    def conflicts(self) -> Iterator[str]:
         total = self.easy + self.normal + self.hard + self.unseen
         if abs(total - 1) > 1e-9:
-            raise ValueError(f"the four shares must add up to 1, they add up to {total:g}")
-        return self
+            yield f"the four shares must add up to 1, they add up to {total:g}"
 
 
 class PoolsSchedule(Section):
@@ -127,11 +124,9 @@ class PoolsSchedule(Section):
     shares: PoolShares = PoolShares()
     gate: Gate = Field(GradientGate(), description="Which prompts that were drawn before may be drawn again.")
 
-    @model_validator(mode="after")
-    def _hard_is_below_easy(self) -> PoolsSchedule:
+    def conflicts(self) -> Iterator[str]:
         if self.hard >= self.easy:
-            raise ValueError(f"hard ({self.hard:g}) must be below easy ({self.easy:g})")
-        return self
+            yield f"hard ({self.hard:g}) must be below easy ({self.easy:g})"
 
 
 class GresoSchedule(Section):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from math import floor
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from components.config.base import Section
 from components.config.identity import TRAINED
@@ -118,58 +119,44 @@ class VllmEngine(ServerEngine):
         "learner keeps the moments of its optimizer in host memory while the server samples.",
     )
 
-    @model_validator(mode="after")
-    def _given_or_started(self) -> Self:
+    def conflicts(self) -> Iterator[str]:
         if bool(self.urls) == bool(self.processes):
-            raise ValueError(
+            yield (
                 f"engine vllm needs either urls ({len(self.urls)} given) or processes ({self.processes}): name the "
                 "servers, or say how many to start"
             )
         if self.devices and len(self.devices) != self.processes:
-            raise ValueError(f"devices names {len(self.devices)}, processes is {self.processes}; give one for each")
-        return self
-
-    @model_validator(mode="after")
-    def _only_servers_that_are_started_are_given_options(self) -> Self:
+            yield f"devices names {len(self.devices)}, processes is {self.processes}; give one for each"
         fields = type(self).model_fields
         if self.urls and self.transfer == "adapter":
-            raise ValueError(
+            yield (
                 "transfer adapter is for servers that the run starts (processes), from the base of the adapter; use "
                 "transfer files or broadcast"
             )
         if self.urls and (given := [name for name in STARTED if getattr(self, name) != fields[name].default]):
-            raise ValueError(
+            yield (
                 f"{', '.join(given)} is for servers that the run starts (processes); those of urls have been started "
                 "with options of their own: leave it out"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _devices_suffice(self) -> Self:
         named = [[name.strip() for name in entry.split(",")] for entry in self.devices]
         for entry, names in zip(self.devices, named, strict=True):
             if len(set(names)) != len(names) or len(names) != self.tensor_parallel or not all(names):
                 example = ",".join(map(str, range(self.tensor_parallel)))
-                raise ValueError(
+                yield (
                     f"devices {entry!r}: each process needs tensor_parallel ({self.tensor_parallel}) different ones, "
                     f"separated by commas, such as {example!r}"
                 )
         for device, times in Counter(name for names in named for name in names).items():
             if times * self.gpu_memory > 1:
-                raise ValueError(
+                yield (
                     f"device {device} is named {times} times, and each process takes its share of the memory "
                     f"(gpu_memory, {self.gpu_memory:g}); give each its own, or lower gpu_memory to "
                     f"{floor(100 / times) / 100:g}"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _the_check_fits(self) -> Self:
         if self.max_model_len is not None and self.check.tokens >= self.max_model_len:
-            raise ValueError(
+            yield (
                 f"check.tokens ({self.check.tokens}) and a prompt do not fit into max_model_len ({self.max_model_len})"
             )
-        return self
 
     def as_policy(self) -> VllmEngine:
         """The same, at the policy's own precision where the run decides on it."""

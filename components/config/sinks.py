@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from components.config.base import Section
 from components.config.extensions import PythonEntry
@@ -52,11 +53,9 @@ class MlflowSink(SinkSettings):
         "MLFLOW_TRACKING_URI of the process that promotes.",
     )
 
-    @model_validator(mode="after")
-    def _no_password(self) -> MlflowSink:  # of the section, so that the error does not repeat the address
+    def conflicts(self) -> Iterator[str]:
         if self.uri is not None and "@" in self.uri:
-            raise ValueError("uri: name and password belong in MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD")
-        return self
+            yield "uri: name and password belong in MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
 
 
 class WandbSink(SinkSettings):

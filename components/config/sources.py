@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from components.config.base import Section
 from components.config.environments import VerifiersSource
@@ -56,13 +57,11 @@ class FileSource(Section):
             raise ValueError(f"it has no group, and the first group is the final answer, {how}")
         return given
 
-    @model_validator(mode="after")
-    def _answers_are_read_in_one_way(self) -> FileSource:
+    def conflicts(self) -> Iterator[str]:
         if self.format != "columns" and self.answer_pattern is not None:
-            raise ValueError(f"format {self.format} finds the answer itself; leave answer_pattern out")
+            yield f"format {self.format} finds the answer itself; leave answer_pattern out"
         if self.split and self.kind != "arrow":
-            raise ValueError("split belongs to kind arrow; name the file of the split under path")
-        return self
+            yield "split belongs to kind arrow; name the file of the split under path"
 
 
 class PythonSource(PythonEntry):

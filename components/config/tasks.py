@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from components.config.base import Fraction, Section
 
@@ -23,11 +24,9 @@ class GeneratedSource(Section):
     families: tuple[str, ...] = Field(description="Families of problems, which take turns.")
     levels: int = Field(3, ge=1, le=5, description="Difficulty levels per family.")
 
-    @model_validator(mode="after")
-    def _families_are_distinct(self) -> GeneratedSource:
+    def conflicts(self) -> Iterator[str]:
         if not self.families or len(set(self.families)) != len(self.families):
-            raise ValueError("families must name at least one family, each once")
-        return self
+            yield "families must name at least one family, each once"
 
 
 class ArithmeticSource(GeneratedSource):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from components.config.base import AdamWSettings, ComputeDtype, Section
 from components.config.identity import LOGISTICS, RUN, TRAINED
@@ -86,18 +87,16 @@ class LearnerSettings(AdamWSettings):
         """Whether it is spread over several processes."""
         return self.kind != "torch" and self.ranks.processes > 1
 
-    @model_validator(mode="after")
-    def _sections_belong_to_the_kind(self) -> LearnerSettings:
+    def conflicts(self) -> Iterator[str]:
         if self.kind == "torch" and self.ranks != RankSettings():
-            raise ValueError("learner.ranks is for kinds deepspeed and fsdp2; kind torch has one process, this one")
+            yield "learner.ranks is for kinds deepspeed and fsdp2; kind torch has one process, this one"
         if self.kind != "deepspeed" and self.zero != ZeroSettings():
-            raise ValueError(f"learner.zero is for kind deepspeed, not for {self.kind}")
+            yield f"learner.zero is for kind deepspeed, not for {self.kind}"
         if self.activation_checkpointing and self.routing_replay:
-            raise ValueError(
+            yield (
                 "learner.routing_replay does not go with learner.activation_checkpointing: the second pass through a "
                 "layer would route freely"
             )
-        return self
 
 
 class CheckpointSettings(Section):

@@ -5,6 +5,7 @@ Every row is a configuration that is refused, the words that its message must ho
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -32,8 +33,8 @@ def objective(**sections: Any) -> Tree:
 class Unchecked(Settings):
     """Sections without a look at how they go together."""
 
-    def _refuse_degenerate_combinations(self) -> Unchecked:
-        return self
+    def conflicts(self) -> Iterator[str]:
+        yield from ()
 
 
 def refusal(tree: Tree) -> str:

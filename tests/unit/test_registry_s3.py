@@ -7,9 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import traceback
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -330,8 +331,10 @@ def test_a_part_is_sent_in_blocks_that_cost_less_than_their_way():
 KILLS = [("PUT", "partNumber=3"), ("POST", "uploadId="), ("PUT", "/trees/"), ("PUT", "/blobs/[0-9a-f]* $")]
 
 
-def killed_while(settings: RegistrySettings, proxy: FaultyProxy, call: str, *at: str) -> None:
-    """Run a call of the store in a process of its own, and kill it when it makes that request."""
+def killed_while(
+    settings: RegistrySettings, proxy: FaultyProxy, call: str, *at: str, after: Callable[[], bool] = lambda: True
+) -> None:
+    """Run a call of the store in a process of its own, and kill it when it makes that request, and ``after`` holds."""
     code = (
         "import sys, pathlib; from components.config.registry import RegistrySettings as S\n"
         "from components.registry import open_store\n"
@@ -339,7 +342,14 @@ def killed_while(settings: RegistrySettings, proxy: FaultyProxy, call: str, *at:
     )
     given = settings.model_copy(update={"endpoint_url": proxy.url}).model_dump_json()
     process = subprocess.Popen([sys.executable, "-c", code, given], cwd=ROOT)
-    proxy.faults = [Fault("reset", *at, meanwhile=process.kill)]
+
+    def kill() -> None:
+        end = time.monotonic() + 10
+        while not after() and time.monotonic() < end:
+            time.sleep(0.01)
+        process.kill()
+
+    proxy.faults = [Fault("reset", *at, meanwhile=kill)]
     assert process.wait(timeout=60) == -signal.SIGKILL
 
 
@@ -358,7 +368,8 @@ def test_a_killed_writer_leaves_no_half_tree_and_is_resumed(settings, store, pro
 def test_a_killed_reader_leaves_no_half_tree_and_is_resumed(settings, store, proxy, source, tmp_path):
     digest = store.put_tree(source)
     weights, config = (sha256_file(source / name) for name in ("weights", "config.json"))
-    killed_while(settings, proxy, f"tree({digest!r})", "GET", f"{weights}.*bytes=10485760-")
+    small = tmp_path / "cache" / "incoming" / digest / "tree" / "config.json"  # fetched at the same time
+    killed_while(settings, proxy, f"tree({digest!r})", "GET", f"{weights}.*bytes=10485760-", after=small.is_file)
     assert not (tmp_path / "cache" / digest).exists()
     proxy.seen.clear()
     proxy.faults.clear()

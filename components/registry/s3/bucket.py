@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError, FlexibleChecksumErro
 from s3transfer.futures import TransferFuture
 from s3transfer.manager import TransferManager
 
-from components.config.registry import RegistrySettings, check_endpoint
+from components.config.registry import RegistrySettings, endpoint_problems
 from components.errors import InputError
 from components.registry.base import LARGEST
 from components.registry.s3 import moving
@@ -168,7 +168,8 @@ def _client(session: boto3.session.Session, settings: RegistrySettings) -> Any:
     )
     try:
         client = session.client("s3", endpoint_url=settings.endpoint_url, region_name=settings.region, config=config)
-        check_endpoint(client.meta.endpoint_url)
+        if any(endpoint_problems(client.meta.endpoint_url)):
+            raise ValueError
     except (BotoCoreError, ValueError) as error:
         known = isinstance(error, BotoCoreError)
         raise InputError(
