@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import shutil
@@ -22,7 +23,8 @@ FLUSHES = 4
 def _remove_torn(path: Path) -> None:
     """Finish what a kill interrupted: put back a folder that was on its way out, drop temporary ones."""
     ours = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}(\.old)?")  # as tempfile names them
-    torn = sorted(one for one in path.parent.iterdir() if ours.fullmatch(one.name))
+    found = sorted(one for one in path.parent.iterdir() if ours.fullmatch(one.name))
+    torn = [one for one in found if not _being_filled(one.with_suffix("") if one.suffix == ".old" else one)]
     retired = [folder for folder in torn if folder.suffix == ".old"]
     if retired and not path.exists():
         os.replace(retired.pop(), path)
@@ -30,6 +32,34 @@ def _remove_torn(path: Path) -> None:
     for folder in filter(Path.is_dir, torn):
         with contextlib.suppress(FileNotFoundError):  # another process has just removed it
             shutil.rmtree(folder)
+
+
+def _lock(folder: Path) -> int:
+    """A handle that holds the lock of a folder until it is closed, by the kernel at the latest.
+
+    Raises:
+        BlockingIOError: another one holds it.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise
+    except OSError:  # a file system without locks: then a folder that another process fills looks torn
+        pass
+    return handle
+
+
+def _being_filled(folder: Path) -> bool:
+    """Whether a process that lives fills this temporary folder."""
+    try:
+        os.close(_lock(folder))
+    except BlockingIOError:
+        return True
+    except OSError:  # it is gone, or no folder
+        return False
+    return False
 
 
 def write_directory(path: Path, fill: Callable[[Path], T]) -> T:
@@ -46,19 +76,27 @@ def write_directory(path: Path, fill: Callable[[Path], T]) -> T:
 
 
 class StagedDirectory:
-    """A folder that is being filled under a temporary name, ``path``, next to its ``target``."""
+    """A folder that is being filled under a temporary name, ``path``, next to its ``target``. It is locked meanwhile,
+    so that another process which writes the same target does not take it for what a kill left."""
 
     def __init__(self, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_torn(target)
         self.target, self.path = target, Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+        self._lock: int | None = _lock(self.path)
 
     def commit(self) -> None:
         """Flush what has been written to disk, and let it take the target's place."""
         _flush_tree(self.path)
         os.chmod(self.path, 0o755)
         _swap_in(self.path, self.target)
+        self._unlock()
         fsync_directory(self.target.parent)
+
+    def _unlock(self) -> None:
+        handle, self._lock = self._lock, None
+        if handle is not None:
+            os.close(handle)
 
     @contextlib.contextmanager
     def discarded_on_error(self) -> Iterator[None]:
@@ -67,6 +105,7 @@ class StagedDirectory:
             yield
         except BaseException:
             shutil.rmtree(self.path, ignore_errors=True)
+            self._unlock()
             raise
 
 

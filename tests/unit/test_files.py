@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from safetensors import SafetensorError
 
 from components import directories, files
 from components.errors import InputError, MachineError
+from tests.code_graph import ROOT
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 JSON_VALUES = st.recursive(
@@ -343,6 +346,23 @@ def test_a_full_disk_under_safetensors_is_an_error_of_the_machine(tmp_path):
     with pytest.raises(MachineError, match="No space left on device"):
         directories.write_directory(tmp_path / "checkpoint", fill)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+def test_two_writers_of_a_folder_at_a_time_do_not_disturb_each_other(tmp_path, replaces):
+    path = tmp_path / "out"
+    if replaces:
+        directories.write_directory(path, fill_with(a="first"))
+
+    def fill(folder: Path) -> None:
+        files.write_text(folder / "a", "slow")
+        code = "import sys, pathlib; from components.directories import write_directory as write\n"
+        code += "write(pathlib.Path(sys.argv[1]), lambda folder: (folder / 'a').write_text('fast'))"
+        subprocess.run([sys.executable, "-c", code, path], check=True, cwd=ROOT)
+        assert (path / "a").read_text() == "fast"
+
+    directories.write_directory(path, fill)
+    assert ((path / "a").read_text(), names(tmp_path)) == ("slow", ["out"])
 
 
 def test_what_a_kill_left_of_a_folder_is_put_in_order(tmp_path):
