@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             prepare_environment(settings)
             execute(options.stage, settings, layout)
             status = StageStatus(0)
-    except (Exception, KeyboardInterrupt, StopRequested) as error:
+    except (Exception, KeyboardInterrupt, StopRequested, SystemExit) as error:  # SystemExit: of code from outside
         status = explain(error)
         if options.debug or status.exit_code == EXIT_BUG:
             traceback.print_exc()

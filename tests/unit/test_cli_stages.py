@@ -73,10 +73,19 @@ def test_debug_shows_the_traceback_and_keeps_the_exit_code(
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_bug_keeps_its_traceback(run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(raising(ZeroDivisionError("by zero"))) == 1
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ZeroDivisionError("by zero"), "ZeroDivisionError: by zero"),
+        (SystemExit(0), "SystemExit: 0"),  # code from outside that ends the process
+    ],
+)
+def test_a_bug_keeps_its_traceback(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str], error: BaseException, said: str
+) -> None:
+    assert run(raising(error)) == 1
     assert "Traceback" in capsys.readouterr().err
-    assert status() == StageStatus(1, "ZeroDivisionError: by zero")
+    assert status() == StageStatus(1, said)
 
 
 def test_an_interrupt_says_how_to_go_on(run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
