@@ -163,7 +163,7 @@ def exists(cluster: Cluster) -> None:
 
 
 def elsewhere(cluster: Cluster) -> None:
-    Cluster(cluster.requests, "evenkeel-nowhere").create(held())
+    Cluster(cluster.connection, cluster.patience, "evenkeel-nowhere").create(held())
 
 
 def not_served(cluster: Cluster) -> None:

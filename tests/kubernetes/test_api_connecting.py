@@ -33,8 +33,8 @@ def refused(context: str | None = None) -> CorrectableError:
 
 
 def test_the_current_context_is_meant_unless_another_is_named(api: FakeApi, config: Path) -> None:
-    assert connect().requests.connection.account == "context 'test'"
-    assert connect("other").requests.connection.account == "context 'other'"
+    assert connect().connection.account == "context 'test'"
+    assert connect("other").connection.account == "context 'other'"
     assert connect().version() == "v1.36.2"
 
 
@@ -45,7 +45,7 @@ def test_of_several_files_the_first_that_says_something_counts(
     first.write_text("current-context: other\n", encoding="utf-8")
     kubeconfig(second, api.url)
     monkeypatch.setenv("KUBECONFIG", f"{first}:{second}:{tmp_path / 'not-there'}")
-    assert connect().requests.connection.account == "context 'other'"
+    assert connect().connection.account == "context 'other'"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_where_there_is_no_kubeconfig_it_is_said_how_to_get_one(
 def test_the_file_in_the_home_directory_is_found(api: FakeApi, tmp_path: Path) -> None:
     (tmp_path / "home/.kube").mkdir(parents=True)
     kubeconfig(tmp_path / "home/.kube/config", api.url)
-    assert connect().requests.connection.server == api.url
+    assert connect().connection.server == api.url
 
 
 def test_an_unknown_context_is_told_with_those_that_there_are(config: Path) -> None:
@@ -207,7 +207,7 @@ def secure(authority: Path) -> Iterator[FakeApi]:
 
 def test_a_certificate_of_the_named_authority_is_accepted(secure: FakeApi, config: Path, authority: Path) -> None:
     kubeconfig(config, secure.url, **{"certificate-authority": str(authority)})
-    assert connect().requests.connection.server.startswith("https://")
+    assert connect().connection.server.startswith("https://")
 
 
 def test_a_certificate_of_nobody_we_know_is_told_and_not_tried_again(secure: FakeApi, config: Path) -> None:

@@ -1,7 +1,7 @@
 """Every request to the API server of a cluster. Objects go in and come out as plain dictionaries.
 
-- `cluster` — `Cluster`: what a launcher and `evenkeel doctor --kubernetes` need, one method a request
-- `creating` — creation that is never done twice, even if the answer is lost
+- `cluster` — `Cluster`: what a launcher and `evenkeel doctor --kubernetes` need, one method a request; nothing is
+  created twice, even if an answer is lost
 - `requests` — which failures are worth another attempt, and how long a request may take in all
 - `connection` — one HTTP exchange, with the kubeconfig or the pod's own account; nothing else imports `kubernetes`
 - `kubeconfig` — which file and which context that is

@@ -7,21 +7,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from components.launch.kubernetes.api.creating import STRICT, create
+from components.errors import CorrectableError
 from components.launch.kubernetes.api.errors import Failure
 from components.launch.kubernetes.api.requests import Patience, Requests
-from components.launch.kubernetes.api.resources import (
-    ACCESS_REVIEWS,
-    EVENTS,
-    JOBS,
-    JOBSETS,
-    PODS,
-    Call,
-    Resource,
-    Verb,
-)
+from components.launch.kubernetes.api.resources import ACCESS_REVIEWS, EVENTS, JOBS, JOBSETS, PODS, Call
+from components.launch.kubernetes.names import SPEC
 from components.launch.kubernetes.permissions import Permission
 
+STRICT = ("fieldValidation", "Strict")
 SLACK = 10.0
 """Seconds that a watch may be silent longer than its requested duration: then its connection is lost."""
 FIRST = 3
@@ -30,11 +23,8 @@ NOT_YET = ("is waiting to start", "is not available", "not found")
 """In what a server says of a log that there is none of."""
 
 
-class Cluster:
+class Cluster(Requests):
     """The objects of one namespace. A failed request raises a `ClusterError` that states what to do."""
-
-    def __init__(self, requests: Requests, namespace: str) -> None:
-        self.requests, self.namespace = requests, namespace
 
     @classmethod
     def connect(cls, namespace: str, context: str | None = None, patience: Patience | None = None) -> Cluster:
@@ -48,22 +38,18 @@ class Cluster:
 
         patience, connection = patience or Patience(), Connection(context)
         # At the start an error is raised soon; later there is more patience with a server that is being restarted.
-        cls(Requests(connection, replace(patience, attempts=min(FIRST, patience.attempts))), namespace).version()
-        return cls(Requests(connection, patience), namespace)
+        cls(connection, replace(patience, attempts=min(FIRST, patience.attempts)), namespace).version()
+        return cls(connection, patience, namespace)
 
     @property
     def server(self) -> str:
         """The API server's address, and who we are there."""
-        return f"{self.requests.connection.server}, {self.requests.connection.account}"
+        return f"{self.connection.server}, {self.connection.account}"
 
     def version(self) -> str:
         """Of the API server, such as v1.36.2. Every user who is logged in may read it."""
-        with self.requests.explaining(None):
-            return str(self.requests.repeated("GET", "/version").get("gitVersion", ""))
-
-    def versions(self, group: str) -> list[str]:
-        """The versions of an API group that are served; none where it is unknown. Every user may read them."""
-        return self.requests.versions(group)
+        with self._explaining(None):
+            return str(self._repeated("GET", "/version").get("gitVersion", ""))
 
     def may(self, permission: Permission) -> bool:
         """Whether we have a permission in the namespace."""
@@ -75,30 +61,50 @@ class Cluster:
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": attributes},
         }
-        answer = self.requests.send(self._call("create", ACCESS_REVIEWS), (), review)
+        call = self._call("create", ACCESS_REVIEWS)
+        with self._explaining(call):
+            answer = self._repeated("POST", call.path, (), review)
         return bool(answer.get("status", {}).get("allowed"))
-
-    def found(self, resource: Resource, name: str) -> dict[str, Any] | None:
-        """The object of this name; None where there is none."""
-        return self.requests.found(self._call("get", resource, name))
-
-    def listed(self, resource: Resource, selector: str = "") -> list[dict[str, Any]]:
-        """All objects of a kind, or those with these labels."""
-        query = [("labelSelector", selector)] if selector else []
-        return self.requests.listed(self._call("list", resource), query)
 
     def dry_run(self, manifest: dict[str, Any]) -> dict[str, Any]:
         """What the server would make of a JobSet. It checks everything, and refuses unknown fields."""
         call = self._call("create", JOBSETS, manifest["metadata"]["name"])
-        return self.requests.send(call, [("dryRun", "All"), STRICT], manifest)
+        with self._explaining(call):
+            return self._repeated("POST", call.path, [("dryRun", "All"), STRICT], manifest)
 
     def create(self, manifest: dict[str, Any]) -> dict[str, Any]:
-        """Create a JobSet, once; see `creating`.
+        """Create a JobSet, once; returns it as the server has it.
+
+        A request that was not answered may have been carried out. So nothing is sent again before it was looked whether
+        the object is there, and is ours, by the digest of its specification (annotation `evenkeel/spec`).
 
         Raises:
             Exists: another object has this name.
+            ClusterError: see `wording`; where it is not known whether the object was created, the message says so.
         """
-        return create(self.requests, self._call("create", JOBSETS, manifest["metadata"]["name"]), manifest)
+        call = self._call("create", JOBSETS, manifest["metadata"]["name"])
+        attempts, unsure = self.patience.begin(), False
+        while True:
+            try:
+                return self.connection.exchange("POST", call.path, [STRICT], manifest, self.patience.timeout)
+            except Failure as failure:
+                unsure = unsure or failure.may_have_succeeded
+                if unsure and (found := self._ours(call, manifest, failure)):
+                    return found
+                passing = failure.passing or failure.contended
+                if not passing or not attempts.again(failure.after or 0.0):
+                    raise self._explained(call, failure, unsure=unsure and not failure.exists) from None
+
+    def _ours(self, call: Call, manifest: dict[str, Any], failure: Failure) -> dict[str, Any] | None:
+        """What an earlier attempt, or this one, created although no answer confirmed it, and is not being deleted."""
+        try:
+            found = self.found(call.resource, call.name)
+        except CorrectableError:
+            raise self._explained(call, failure, unsure=True) from None
+        wanted = manifest["metadata"].get("annotations", {}).get(SPEC)
+        metadata = found["metadata"] if found else {}
+        same = bool(wanted) and (metadata.get("annotations") or {}).get(SPEC) == wanted
+        return found if same and not metadata.get("deletionTimestamp") else None
 
     def jobset(self, name: str) -> dict[str, Any] | None:
         """The JobSet of this name; None where there is none."""
@@ -106,7 +112,7 @@ class Cluster:
 
     def jobsets(self, selector: str) -> list[dict[str, Any]]:
         """JobSets with these labels."""
-        return self.listed(JOBSETS, selector)
+        return self.listed(JOBSETS, ("labelSelector", selector))
 
     def delete_jobset(self, name: str, uid: str | None = None) -> None:
         """Delete a JobSet; it goes after all that it owns. One that is gone is no error, and one of the same name that
@@ -123,24 +129,20 @@ class Cluster:
             "propagationPolicy": "Foreground",
             "preconditions": {"uid": known},  # so that the request can be repeated if its answer is lost
         }
-        try:
-            self.requests.repeated(call.method, call.path, (), body)
-        except Failure as failure:
-            if failure.contended or (failure.status == 404 and not failure.no_such_path):
-                return
-            raise self.requests.explained(call, failure) from None
+        with self._explaining(call, lambda failure: failure.contended or failure.absent):
+            self._repeated("DELETE", call.path, (), body)
 
     def jobs(self, selector: str) -> list[dict[str, Any]]:
         """Jobs with these labels."""
-        return self.listed(JOBS, selector)
+        return self.listed(JOBS, ("labelSelector", selector))
 
     def pods(self, selector: str) -> list[dict[str, Any]]:
         """Pods with these labels."""
-        return self.listed(PODS, selector)
+        return self.listed(PODS, ("labelSelector", selector))
 
     def events(self, fields: str = "type!=Normal") -> list[dict[str, Any]]:
         """Events of the namespace with these fields; they have no labels. By default what is not as it should be."""
-        return self.requests.listed(self._call("list", EVENTS), [("fieldSelector", fields)])
+        return self.listed(EVENTS, ("fieldSelector", fields))
 
     def log(
         self,
@@ -169,13 +171,9 @@ class Cluster:
         query = [(name, value if isinstance(value, str) else "true") for name, value in wanted.items() if value]
         query += [("sinceTime", f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}")] if since else []
         query += [("tailLines", str(tail))] if tail is not None else []
-        call = Call("get", PODS, self.namespace, pod, "log")
-        try:
-            yield from self.requests.lines(call, query, 3600.0 if follow else self.requests.patience.timeout)
-        except Failure as failure:
-            if failure.status in (400, 404) and any(part in failure.text for part in NOT_YET):
-                return
-            raise self.requests.explained(call, failure) from None
+        call = self._call("get", PODS, pod, "log")
+        with self._explaining(call, _no_log):
+            yield from self.connection.lines(call.path, query, 3600.0 if follow else self.patience.timeout)
 
     def watch(self, name: str, seconds: float) -> Iterator[dict[str, Any]]:
         """What happens to the JobSet of this name, its present state first, for so long or until the server ends it.
@@ -186,8 +184,9 @@ class Cluster:
         call = self._call("watch", JOBSETS)
         limit = max(1, round(seconds))
         query = [("watch", "true"), ("fieldSelector", f"metadata.name={name}"), ("timeoutSeconds", str(limit))]
-        with self.requests.explaining(call):
-            yield from self.requests.events(call, query, limit + SLACK)
+        with self._explaining(call):
+            yield from self._events(call, query, limit + SLACK)
 
-    def _call(self, verb: Verb, resource: Resource, name: str = "") -> Call:
-        return Call(verb, resource, self.namespace, name)
+
+def _no_log(failure: Failure) -> bool:
+    return failure.status in (400, 404) and any(part in failure.text for part in NOT_YET)

@@ -8,6 +8,7 @@ talk to.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import time
@@ -25,6 +26,7 @@ from components.errors import InputError
 from components.launch.kubernetes.api.errors import Failure, refusal
 from components.launch.kubernetes.api.kubeconfig import NONE, Place, find
 
+Query = Sequence[tuple[str, str]]
 CONNECT = 5.0
 """Seconds until a connection stands, or is taken to be refused."""
 PIECE = 2**16
@@ -56,26 +58,32 @@ class Connection:
         self.server, self.account = str(client.configuration.host), place.account
 
     def exchange(
-        self, method: str, path: str, query: Sequence[tuple[str, str]], body: dict[str, Any] | None, timeout: float
-    ) -> bytes:
-        """The whole answer to one request.
+        self, method: str, path: str, query: Query, body: dict[str, Any] | None, timeout: float
+    ) -> dict[str, Any]:
+        """The object that one request is answered with.
 
         Raises:
-            Failure: there is none within ``timeout`` seconds, or it is no success.
+            Failure: it is not there, and whole, within ``timeout`` seconds, or it is no success.
         """
         end = time.monotonic() + timeout
+        pieces = []
         with _failures():
             response = self._send(method, path, query, body, timeout)
-            pieces = []
             while piece := response.read1(PIECE):
                 pieces.append(piece)
                 if time.monotonic() > end:
                     response.close()
                     raise Failure(f"no whole answer within {timeout:g} s")
             response.release_conn()
-            return b"".join(pieces)
+        try:
+            found = json.loads(b"".join(pieces))
+        except ValueError as error:
+            raise Failure("what it answers is no JSON; is it a Kubernetes API server?") from error
+        if not isinstance(found, dict):
+            raise Failure("what it answers is no object of Kubernetes")
+        return found
 
-    def lines(self, path: str, query: Sequence[tuple[str, str]], idle: float) -> Iterator[str]:
+    def lines(self, path: str, query: Query, idle: float) -> Iterator[str]:
         """The lines of an answer as they come; ``idle`` seconds without a byte and the connection counts as lost.
 
         Raises:
@@ -94,16 +102,18 @@ class Connection:
                 response.close()  # whoever stops listening ends the connection
 
     def _send(
-        self, method: str, path: str, query: Sequence[tuple[str, str]], body: dict[str, Any] | None, timeout: float
+        self, method: str, path: str, query: Query, body: dict[str, Any] | None, timeout: float
     ) -> urllib3.HTTPResponse:
-        found: urllib3.HTTPResponse = self._client.request(
-            method,
-            path,
-            body,
-            query_params=list(query),
-            serialize=False,
-            _request_timeout=(min(CONNECT, timeout), timeout),
-        )
+        """What begins to be answered; with fresh credentials where the server did not accept those that we had."""
+        options = {"serialize": False, "_request_timeout": (min(CONNECT, timeout), timeout)}
+        try:
+            found = self._client.request(method, path, body, query_params=list(query), **options)
+        except ApiException as error:
+            if error.status != 401:
+                raise
+            self.renew()  # a token that has expired may have been renewed where it came from
+            found = self._client.request(method, path, body, query_params=list(query), **options)
+        assert isinstance(found, urllib3.HTTPResponse)
         return found
 
 

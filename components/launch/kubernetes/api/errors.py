@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from components.errors import CorrectableError
@@ -34,30 +35,23 @@ class Exists(Refused):
     status = 409
 
 
+@dataclass(eq=False)
 class Failure(Exception):
-    """One failed attempt, before it becomes an error for the user.
+    """One failed attempt, before it becomes an error for the user."""
 
-    Args:
-        text: what happened, by us or by the server.
-        status: the HTTP status; None where there was no whole answer.
-        sent: whether the server may have received the request.
-        permanent: the same attempt cannot succeed later, although there was no answer.
-    """
-
-    def __init__(
-        self,
-        text: str,
-        *,
-        status: int | None = None,
-        sent: bool = True,
-        permanent: bool = False,
-        reason: str = "",
-        details: Mapping[str, Any] | None = None,
-        after: float | None = None,
-    ) -> None:
-        super().__init__(text)
-        self.text, self.status, self.sent, self.permanent = text, status, sent, permanent
-        self.reason, self.details, self.after = reason, details or {}, after
+    text: str
+    """What happened, by us or by the server."""
+    _: KW_ONLY
+    status: int | None = None
+    """The HTTP status; None where there was no whole answer."""
+    sent: bool = True
+    """Whether the server may have received the request."""
+    permanent: bool = False
+    """The same attempt cannot succeed later, although there was no answer."""
+    reason: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    after: float | None = None
+    """Seconds that the server wants us to wait."""
 
     @property
     def passing(self) -> bool:
@@ -83,6 +77,11 @@ class Failure(Exception):
         """The server does not know the kind of object, whatever its name."""
         return self.status == 404 and not self.reason
 
+    @property
+    def absent(self) -> bool:
+        """There is no object of this name."""
+        return self.status == 404 and not self.no_such_path
+
 
 def refusal(status: int, body: str, headers: Mapping[str, str]) -> Failure:
     """An answer that is not a success."""
@@ -92,18 +91,22 @@ def refusal(status: int, body: str, headers: Mapping[str, str]) -> Failure:
         found = parsed if isinstance(parsed, dict) and parsed.get("kind") == "Status" else {}
     except ValueError:
         pass  # proxies and unknown paths answer with text
-    details = found.get("details") or {}
-    text = str(found.get("message") or body[:300].strip() or f"status {status}")
-    after = _seconds(headers.get("Retry-After")) or _seconds(details.get("retryAfterSeconds"))
-    return Failure(text, status=status, reason=str(found.get("reason") or ""), details=details, after=after)
+    text = found.get("message") or body[:300].strip() or f"status {status}"
+    failure = of_status({**found, "code": status, "message": text})
+    failure.after = _seconds(headers.get("Retry-After")) or failure.after
+    return failure
 
 
 def of_status(status: Mapping[str, Any]) -> Failure:
-    """A Status that came as an event of a watch."""
-    code, reason = status.get("code"), str(status.get("reason") or "")
-    text = str(status.get("message") or reason or "an error without a message")
-    code = code if isinstance(code, int) else 500
-    return Failure(text, status=code, reason=reason, details=status.get("details") or {})
+    """What a Status says, as an answer or as an event of a watch."""
+    code, reason, details = status.get("code"), str(status.get("reason") or ""), status.get("details") or {}
+    return Failure(
+        str(status.get("message") or reason or "an error without a message"),
+        status=code if isinstance(code, int) else 500,
+        reason=reason,
+        details=details,
+        after=_seconds(details.get("retryAfterSeconds")),
+    )
 
 
 def _seconds(text: object) -> float | None:

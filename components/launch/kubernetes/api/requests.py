@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,11 @@ from components.attempts import Attempts
 from components.errors import CorrectableError
 from components.launch.kubernetes.api import wording
 from components.launch.kubernetes.api.errors import Failure, of_status
-from components.launch.kubernetes.api.resources import Call
+from components.launch.kubernetes.api.resources import Call, Resource, Verb
 
 if TYPE_CHECKING:
-    from components.launch.kubernetes.api.connection import Connection
+    from components.launch.kubernetes.api.connection import Connection, Query
 
-Query = Sequence[tuple[str, str]]
 PAGE = 500
 """Objects in one answer: a thousand pods come in two."""
 LISTS = 5
@@ -44,51 +43,55 @@ class Patience:
 
 
 class Requests:
-    """Requests over one connection, whose failures become sentences."""
+    """Requests about the objects of one namespace, whose failures become sentences."""
 
-    def __init__(self, connection: Connection, patience: Patience) -> None:
-        self.connection, self.patience = connection, patience
+    def __init__(self, connection: Connection, patience: Patience, namespace: str) -> None:
+        self.connection, self.patience, self.namespace = connection, patience, namespace
 
-    def send(self, call: Call, query: Query = (), body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The answer to a request that may be made several times: one that only looks, or deletes one known object.
+    def found(self, resource: Resource, name: str) -> dict[str, Any] | None:
+        """The object of this name; None where there is none."""
+        call, found = self._call("get", resource, name), None
+        with self._explaining(call, lambda failure: failure.absent):
+            found = self._repeated("GET", call.path)
+        return found
 
-        Raises:
-            ClusterError: see `wording`.
-        """
-        with self.explaining(call):
-            return self.repeated(call.method, call.path, query, body)
-
-    def found(self, call: Call) -> dict[str, Any] | None:
-        """The object, or None where there is none of this name."""
-        try:
-            return self.repeated(call.method, call.path)
-        except Failure as failure:
-            if failure.status == 404 and not failure.no_such_path:
-                return None
-            raise self.explained(call, failure) from None
-
-    def listed(self, call: Call, query: Query = ()) -> list[dict[str, Any]]:
+    def listed(self, resource: Resource, *query: tuple[str, str]) -> list[dict[str, Any]]:
         """All objects, page after page. A list that took too long to be continued (410) is restarted."""
-        for left in reversed(range(LISTS)):
-            try:
-                return list(self._pages(call, query))
-            except Failure as failure:
-                if failure.status != 410 or not left:
-                    raise self.explained(call, failure) from None
+        call = self._call("list", resource)
+        with self._explaining(call):
+            for left in reversed(range(LISTS)):
+                try:
+                    return list(self._pages(call, query))
+                except Failure as failure:
+                    if failure.status != 410 or not left:
+                        raise
         raise AssertionError("the last turn returns or raises")
+
+    def versions(self, group: str) -> list[str]:
+        """The versions of an API group that are served; none where it is unknown. Every user who is logged in may read
+        them."""
+        served: dict[str, Any] = {}
+        with self._explaining(None, lambda failure: failure.status == 404):
+            served = self._repeated("GET", f"/apis/{group}")
+        return [str(one["version"]) for one in served.get("versions") or ()]
+
+    def _call(self, verb: Verb, resource: Resource, name: str = "", part: str = "") -> Call:
+        return Call(verb, resource, self.namespace, name, part)
 
     def _pages(self, call: Call, query: Query) -> Iterator[dict[str, Any]]:
         more = ""
         while True:
             place = [("continue", more)] if more else []
-            page = self.repeated(call.method, call.path, [*query, ("limit", str(PAGE)), *place])
+            page = self._repeated("GET", call.path, [*query, ("limit", str(PAGE)), *place])
             yield from page.get("items") or ()
             more = (page.get("metadata") or {}).get("continue") or ""
             if not more:
                 return
 
-    def repeated(self, method: str, path: str, query: Query = (), body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The answer, after as many attempts as that takes.
+    def _repeated(
+        self, method: str, path: str, query: Query = (), body: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The answer to a request that may be made several times: one that only looks, or deletes one known object.
 
         Raises:
             Failure: of the last attempt.
@@ -96,52 +99,18 @@ class Requests:
         attempts = self.patience.begin()
         while True:
             try:
-                return self.once(method, path, query, body)
+                return self.connection.exchange(method, path, query, body, self.patience.timeout)
             except Failure as failure:
                 if not failure.passing or not attempts.again(failure.after or 0.0):
                     raise
 
-    def once(self, method: str, path: str, query: Query = (), body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """One attempt; a second one with fresh credentials where the server did not accept those that we had."""
-        try:
-            answer = self.connection.exchange(method, path, query, body, self.patience.timeout)
-        except Failure as failure:
-            if failure.status != 401:
-                raise
-            self.connection.renew()  # a token that has expired may have been renewed where it came from
-            answer = self.connection.exchange(method, path, query, body, self.patience.timeout)
-        try:
-            parsed = json.loads(answer)
-        except ValueError as error:
-            raise Failure("what it answers is no JSON; is it a Kubernetes API server?") from error
-        if not isinstance(parsed, dict):
-            raise Failure("what it answers is no object of Kubernetes")
-        return parsed
-
-    def lines(self, call: Call, query: Query, idle: float) -> Iterator[str]:
-        """Lines as they come, without the end of a line that broke off.
-
-        Args:
-            idle: seconds without a byte after which the connection is taken to be lost.
-
-        Raises:
-            Failure: it could not be opened, or broke off.
-        """
-        try:
-            yield from self.connection.lines(call.path, query, idle)
-        except Failure as failure:
-            if failure.status != 401:
-                raise
-            self.connection.renew()
-            yield from self.connection.lines(call.path, query, idle)
-
-    def events(self, call: Call, query: Query, idle: float) -> Iterator[dict[str, Any]]:
+    def _events(self, call: Call, query: Query, idle: float) -> Iterator[dict[str, Any]]:
         """The events of a watch, until the server ends it.
 
         Raises:
             Failure: it could not be opened, broke off, or reported an error.
         """
-        for line in self.lines(call, query, idle):
+        for line in self.connection.lines(call.path, query, idle):
             try:
                 event = json.loads(line)
                 kind, found = event["type"], event["object"]
@@ -151,27 +120,21 @@ class Requests:
                 raise of_status(found if isinstance(found, dict) else {})
             yield event
 
-    def versions(self, group: str) -> list[str]:
-        """The versions of an API group that are served; none where it is unknown. Every user who is logged in may read
-        them."""
-        try:
-            served = self.repeated("GET", f"/apis/{group}")
-        except Failure as failure:
-            if failure.status == 404:
-                return []
-            raise self.explained(None, failure) from None
-        return [str(one["version"]) for one in served.get("versions") or ()]
-
     @contextmanager
-    def explaining(self, call: Call | None) -> Iterator[None]:
-        """Raises what `explained` makes of a failure."""
+    def _explaining(self, call: Call | None, expected: Callable[[Failure], bool] = lambda _: False) -> Iterator[None]:
+        """Raises what `_explained` makes of a failure; one that is expected only ends the block."""
         try:
             yield
         except Failure as failure:
-            raise self.explained(call, failure) from None
+            if not expected(failure):
+                raise self._explained(call, failure) from None
 
-    def explained(self, call: Call | None, failure: Failure) -> CorrectableError:
-        """What to raise for a failure."""
+    def _explained(self, call: Call | None, failure: Failure, *, unsure: bool = False) -> CorrectableError:
+        """What to raise for a failure, with a word of warning where the object may have been created."""
         group = call.resource.group if call is not None and failure.no_such_path else ""
         versions = self.versions(group) if group else []
-        return wording.explain(failure, call, self.connection.server, self.connection.account, versions)
+        error = wording.explain(failure, call, self.connection.server, self.connection.account, versions)
+        if call is not None and unsure:
+            error.what += f"; whether {call.what} was created is not known"
+            error.how = f"see whether it is there: {call.look}; and then: {error.how or 'try again'}"
+        return error

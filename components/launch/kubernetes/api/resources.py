@@ -10,7 +10,6 @@ from components.launch.kubernetes.names import GROUP, KIND, PLURAL, VERSION
 from components.launch.kubernetes.permissions import KUEUE, Permission
 
 Verb = Literal["get", "list", "watch", "create", "delete"]
-METHODS: dict[Verb, str] = {"get": "GET", "list": "GET", "watch": "GET", "create": "POST", "delete": "DELETE"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +59,6 @@ class Call:
     """A subresource, such as log."""
 
     @property
-    def method(self) -> str:
-        return METHODS[self.verb]
-
-    @property
     def path(self) -> str:
         # What is created is named in the body.
         return self.resource.path(
@@ -78,3 +73,8 @@ class Call:
     def what(self) -> str:
         """Kind and name of the object, such as ``JobSet demo-1``."""
         return " ".join(filter(None, (self.resource.kind if self.name else self.resource.plural, self.name, self.part)))
+
+    @property
+    def look(self) -> str:
+        """The command that shows the object."""
+        return f"kubectl -n {self.namespace} get {self.resource.plural} {self.name}"

@@ -124,11 +124,10 @@ def _of_the_object(failure: Failure, call: Call | None) -> tuple[str, str] | Non
     """What is wrong and how to fix it, if it is the object, or the server for a while."""
     status, text = failure.status, failure.text
     if failure.exists and call:
-        look = f"kubectl -n {call.namespace} get {call.resource.plural} {call.name}"
         if "being deleted" in text:
-            return f"{call.what} is still being deleted", f"wait until it is gone: {look} --watch"
+            return f"{call.what} is still being deleted", f"wait until it is gone: {call.look} --watch"
         what = f"{call.what} is there already, and is not what was to be created"
-        return what, f"look at it ({look}), then delete it"
+        return what, f"look at it ({call.look}), then delete it"
     if status == 409:
         return f"something else changes {call.what if call else 'it'} all the time: {text}", "try again"
     if status in (400, 422):  # every field with what is wrong in it; the message would repeat the whole object
