@@ -14,14 +14,14 @@ from components.status import StageStatus
 from tests.kubernetes.scenes import NAMES, content, observed, of_role, scene
 
 FOUND: dict[str, dict[str, tuple[str, str]]] = {
-    "account-missing": {"admission": ('serviceaccount "nope" not found', "launch.kubernetes.service_account")},
+    "account-missing": {"refused": ('serviceaccount "nope" not found', "launch.kubernetes.service_account")},
     "bad-input": {"exit": ("learner ended with exit code 2", "kubectl -n evenkeel logs bad-learner-0-0-kb9xc")},
     "claim-missing": {"unschedulable": ('persistentvolumeclaim "nope" not found', "launch.kubernetes.shared.claim")},
     "command-missing": {"configuration": ("stat /nope: no such file", "the image lacks the command")},
     "crashes": {"exit": ("learner ended 2 times with exit code 1: boom", "-c learner")},
     "deadline": {"deadline": (r"learner took longer than it may \(3 s\)", "launch.kubernetes.deadline")},
-    "disk-evicted": {"evicted": ("learner was evicted: Pod ephemeral", "launch.kubernetes.learner.disk")},
-    "drained": {"drained": ("learner was moved away: Eviction API: evicting", "nothing has to be done")},
+    "disk-evicted": {"taken": ("learner was evicted: Pod ephemeral", "launch.kubernetes.learner.disk")},
+    "drained": {"taken": ("learner was moved away: Eviction API: evicting", "nothing has to be done")},
     "fetch-bad-input": {"init": ("fetch of learner ended with exit code 2: no such bucket", "-c fetch")},
     "fetch-fails": {"init": ("fetch of learner ended with exit code 1: server away", "launch.kubernetes.shared")},
     "image-as-root": {"configuration": ("image will run as root", "a number other than 0")},
@@ -35,12 +35,12 @@ FOUND: dict[str, dict[str, tuple[str, str]]] = {
     "out-of-memory": {
         "out of memory": ("learner ran out of memory, its limit is 32Mi", "launch.kubernetes.learner.memory")
     },
-    "pod-security": {"admission": ('violates PodSecurity "restricted:latest"', "something changes them")},
-    "preempted": {"preempted": ("learner had to make room", "launch.kubernetes.learner.priority_class")},
+    "pod-security": {"refused": ('violates PodSecurity "restricted:latest"', "something changes them")},
+    "preempted": {"taken": ("learner had to make room", "launch.kubernetes.learner.priority_class")},
     "priority-class-missing": {
-        "admission": ("no PriorityClass with name nope", "launch.kubernetes.learner.priority_class")
+        "refused": ("no PriorityClass with name nope", "launch.kubernetes.learner.priority_class")
     },
-    "quota": {"quota": ("quota has no room for learner: .*exceeded quota: compute", "describe resourcequota")},
+    "quota": {"refused": ("quota has no room for learner: .*exceeded quota: compute", "describe resourcequota")},
     "secret-entry-missing": {"configuration": ("couldn't find key nokey", "that Secret lacks the entry")},
     "secret-missing": {"configuration": ('secret "nope" not found', "launch.kubernetes.secrets")},
     "startup": {"probe": ("rollout did not answer in time: Startup probe failed", "rollout.engine.start_timeout")},

@@ -10,38 +10,24 @@ All are pure functions of an `Observed`.
 
 from collections.abc import Callable, Iterator
 
-from components.launch.kubernetes.diagnosis.ending import (
-    drained,
-    evicted,
-    exits,
-    killed,
-    lost,
-    overdue,
-    preempted,
-    probes,
-)
+from components.launch.kubernetes.diagnosis import ending, placing, starting
 from components.launch.kubernetes.diagnosis.finding import Finding, merged
-from components.launch.kubernetes.diagnosis.placing import denied, ignored, quota, unschedulable
-from components.launch.kubernetes.diagnosis.starting import configuration, images, initialisation, volumes
 from components.launch.kubernetes.observed import Observed
 
 CAUSES: dict[str, Callable[[Observed], Iterator[Finding]]] = {
-    "ignored": ignored,
-    "quota": quota,
-    "admission": denied,
-    "unschedulable": unschedulable,
-    "image": images,
-    "configuration": configuration,
-    "volume": volumes,
-    "init": initialisation,
-    "out of memory": killed,
-    "evicted": evicted,
-    "preempted": preempted,
-    "drained": drained,
-    "node lost": lost,
-    "deadline": overdue,
-    "probe": probes,
-    "exit": exits,
+    "ignored": placing.ignored,
+    "refused": placing.refused,
+    "unschedulable": placing.unschedulable,
+    "image": starting.images,
+    "configuration": starting.configuration,
+    "volume": starting.volumes,
+    "init": starting.initialisation,
+    "out of memory": ending.killed,
+    "taken": ending.taken,
+    "node lost": ending.lost,
+    "deadline": ending.overdue,
+    "probe": ending.probes,
+    "exit": ending.exits,
 }
 """The first ones explain the later ones, rather than the other way round."""
 

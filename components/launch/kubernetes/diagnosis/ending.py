@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_NO_CANDIDATE, EXIT_STOPPED
-from components.launch.kubernetes.diagnosis.finding import Finding, each, pod_command, sentence, word
+from components.launch.kubernetes.diagnosis.finding import (
+    Finding,
+    Hints,
+    each,
+    hint,
+    latest,
+    pod_command,
+    sentence,
+    word,
+)
 from components.launch.kubernetes.diagnosis.starting import NEVER_RAN
-from components.launch.kubernetes.observed import Object, Observed, about, condition, containers, endings, name_of, part
+from components.launch.kubernetes.observed import Object, Observed, condition, containers, endings, name_of, part
 
 AGAIN = "nothing has to be done: the run goes on from its last checkpoint"
 KILLED = 137
@@ -27,7 +36,26 @@ ENDED_WELL = {0, EXIT_NO_CANDIDATE, EXIT_LOST, EXIT_STOPPED}
 """Codes that are no fault of the container that ended with them."""
 REASONS = ("Evicted", "NodeLost", "Preempting", "NodeShutdown", "Terminated")
 """Of a pod's own status, where it was taken away."""
-LOST_NODE = {"DeletionByTaintManager", "DeletionByPodGC"}
+EVICTED, PREEMPTED, DRAINED = "was evicted", "had to make room", "was moved away"
+TAKEN = {
+    **dict.fromkeys(("TerminationByKubelet", "Evicted", "NodeShutdown", "Terminated"), EVICTED),
+    **dict.fromkeys(("PreemptionByScheduler", "Preempting"), PREEMPTED),
+    "EvictionByEvictionAPI": DRAINED,
+}
+"""What the cluster did to a pod, by the reason that it gives."""
+TAKEN_HINTS: dict[str, Hints] = {
+    EVICTED: (
+        (r'"shm"', "raise {section}.shm"),
+        (r"ephemeral|EmptyDir|disk", "raise {section}.disk (of /tmp, logs and fetched files), or write less"),
+        (
+            r"memory",
+            "raise {section}.memory to what it really uses: a pod that uses more than its request is evicted first",
+        ),
+    ),
+    PREEMPTED: ((r"", f"{AGAIN}; if it happens often, set {{section}}.priority_class"),),
+    DRAINED: (),
+}
+LOST_NODE = {"DeletionByTaintManager", "DeletionByPodGC", "NodeLost"}
 
 
 def disrupted(pod: Object) -> str:
@@ -36,46 +64,23 @@ def disrupted(pod: Object) -> str:
     return str(found.get("reason") or "") or (own if own in REASONS else "")
 
 
-def evicted(observed: Observed) -> Iterator[Finding]:
-    """By the node itself: it, or the pod, used more than there is."""
+def taken(observed: Observed) -> Iterator[Finding]:
+    """By its node, where it or the pod used more than there is; for a pod of higher priority; or by a request, such as
+    from kubectl drain or an autoscaler."""
     for section, pod in each(observed):
-        if disrupted(pod) not in ("TerminationByKubelet", "Evicted", "NodeShutdown", "Terminated"):
+        if (what := TAKEN.get(disrupted(pod))) is None:
             continue
-        message = sentence(part(pod, "status").get("message"))
-        how = AGAIN
-        if "ephemeral" in message or "EmptyDir" in message or "disk" in message:
-            how = f"raise {section}.disk (of /tmp, logs and fetched files), or write less"
-            how = f"raise {section}.shm" if '"shm"' in message else how
-        elif "memory" in message:
-            really = "to what it really uses: a pod that uses more than its request is evicted first"
-            how = f"raise {section}.memory {really}"
-        yield Finding(f"{word(pod)} was evicted: {message}", f"pod {name_of(pod)}", how)
-
-
-def preempted(observed: Observed) -> Iterator[Finding]:
-    """For a pod of higher priority."""
-    for section, pod in each(observed):
-        if disrupted(pod) in ("PreemptionByScheduler", "Preempting"):
-            how = f"{AGAIN}; if it happens often, set {section}.priority_class"
-            yield Finding(f"{word(pod)} had to make room: {_why(pod)}", f"pod {name_of(pod)}", how)
-
-
-def drained(observed: Observed) -> Iterator[Finding]:
-    """By a request for the pod's eviction, such as from kubectl drain or an autoscaler."""
-    for _, pod in each(observed):
-        if disrupted(pod) == "EvictionByEvictionAPI":
-            yield Finding(f"{word(pod)} was moved away: {_why(pod)}", f"pod {name_of(pod)}", AGAIN)
-
-
-def _why(pod: Object) -> str:
-    return sentence((condition(pod, "DisruptionTarget") or {}).get("message"))
+        source = part(pod, "status") if what == EVICTED else condition(pod, "DisruptionTarget")
+        message = sentence((source or {}).get("message"))
+        how = hint(TAKEN_HINTS[what], message, AGAIN, section=section)
+        yield Finding(f"{word(pod)} {what}: {message}", f"pod {name_of(pod)}", how)
 
 
 def lost(observed: Observed) -> Iterator[Finding]:
     """Its node does not answer. It is unknown whether it still runs, so nothing takes its place."""
     for _, pod in each(observed):
         phase, node = part(pod, "status").get("phase"), part(pod, "spec").get("nodeName") or "unknown"
-        if disrupted(pod) not in (*LOST_NODE, "NodeLost") and phase != "Unknown":
+        if disrupted(pod) not in LOST_NODE and phase != "Unknown":
             continue
         gone = f"kubectl get node {node}: if it is gone for good, kubectl delete node {node}, and the run goes on"
         how = AGAIN if phase in ("Failed", "Succeeded") else gone
@@ -103,7 +108,7 @@ def _limit(pod: Object, name: str) -> str:
 def exits(observed: Observed) -> Iterator[Finding]:
     """Every other end with an error. Where a role's pods ended so again and again, it states how often."""
     failed: dict[tuple[str, int, str], list[tuple[str, Object]]] = {}
-    silent = _unhealthy(observed)
+    silent = latest(observed, "Unhealthy")
     for section, pod in each(observed):
         if disrupted(pod) or name_of(pod) in silent:
             continue
@@ -145,19 +150,14 @@ def overdue(observed: Observed) -> Iterator[Finding]:
 
 def probes(observed: Observed) -> Iterator[Finding]:
     """A server that answers no more, or did not begin to in time. While one loads its model, silence is no fault."""
-    latest = _unhealthy(observed)
+    silent = latest(observed, "Unhealthy")
     for section, pod in each(observed):
-        if name_of(pod) not in latest or condition(pod, "Ready") is not None:
+        if name_of(pod) not in silent or condition(pod, "Ready") is not None:
             continue
-        message = sentence(latest[name_of(pod)].get("message"))
+        message = silent[name_of(pod)]
         if not message.startswith("Startup"):
             how = f"{pod_command(pod, 'logs')} -c {word(pod)}"
             yield Finding(f"{word(pod)} does not answer: {message}", f"pod {name_of(pod)}", how)
         elif part(pod, "status").get("phase") == "Failed":
             how = f"raise rollout.engine.start_timeout, or give it more ({section}.cpu, {section}.memory)"
             yield Finding(f"{word(pod)} did not answer in time: {message}", f"pod {name_of(pod)}", how)
-
-
-def _unhealthy(observed: Observed) -> dict[str, Object]:
-    """The latest report of each pod whose probe failed."""
-    return {about(event): event for event in observed.events if event.get("reason") == "Unhealthy"}

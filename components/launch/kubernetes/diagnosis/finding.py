@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from components.launch.kubernetes.observed import Object, Observed, containers, metadata, name_of, part, role_of
+from components.launch.kubernetes.observed import Object, Observed, about, containers, metadata, name_of, part, role_of
 
 Hints = tuple[tuple[str, str], ...]
-"""Patterns of what a cluster says, and what to do about it."""
+"""Patterns of what a cluster says, and what to do about it, with names such as ``{section}``."""
 SHOWN = 3
 """Names of pods that are listed; of the others only how many they are."""
 
@@ -57,9 +57,15 @@ def word(one: Object) -> str:
     return role_of(one) or name_of(one)
 
 
-def hint(hints: Hints, text: str, otherwise: str) -> str:
-    """What is advised for the first pattern that is found."""
-    return next((advice for pattern, advice in hints if re.search(pattern, text)), otherwise)
+def hint(hints: Hints, text: str, otherwise: str, **names: str) -> str:
+    """What is advised for the first pattern that is found, with these names filled in."""
+    return next((advice for pattern, advice in hints if re.search(pattern, text)), otherwise).format(**names)
+
+
+def latest(observed: Observed, *reasons: str, about_what: str = "") -> dict[str, str]:
+    """What was last reported for one of these reasons, by the name of the object."""
+    events = [event for event in observed.events if event.get("reason") in reasons]
+    return {about(one): sentence(one.get("message")) for one in events if about_what in str(one.get("message"))}
 
 
 def waiting(pod: Object) -> Iterator[tuple[Object, str, str]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from components.launch.kubernetes.diagnosis.finding import Finding, Hints, each, hint, namespace, sentence, word
-from components.launch.kubernetes.observed import Object, Observed, about, condition, name_of, part
+from components.launch.kubernetes.diagnosis.finding import Finding, Hints, each, hint, latest, namespace, sentence, word
+from components.launch.kubernetes.observed import Object, Observed, condition, name_of, part
 
-REFUSED = {"FailedCreate", "JobCreationFailed", "HeadlessServiceCreationFailed"}
+REFUSED = ("FailedCreate", "JobCreationFailed", "HeadlessServiceCreationFailed")
 REFUSAL_HINTS: Hints = (
     (r"violates PodSecurity", "these pods satisfy `restricted`: the namespace is stricter, or something changes them"),
     (
@@ -42,35 +42,25 @@ SCHEDULER_HINTS: Hints = (
 )
 
 
-def quota(observed: Observed) -> Iterator[Finding]:
-    for job, message in _refusals(observed):
-        if "exceeded quota" in message:
-            look = f"kubectl -n {namespace(job)} describe resourcequota"
-            how = f"{look}: wait, request less (launch.kubernetes), or have it raised"
-            yield Finding(f"the namespace's quota has no room for {word(job)}: {message}", f"job {name_of(job)}", how)
-
-
-def denied(observed: Observed) -> Iterator[Finding]:
-    for job, message in _refusals(observed):
-        if "exceeded quota" in message:
-            continue
-        policies = "ask the administrators of the cluster: the message above is from its policies"
-        how = hint(REFUSAL_HINTS, message, policies).format(section=f"launch.kubernetes.{word(job)}")
-        yield Finding(f"the cluster refuses the pods of {word(job)}: {message}", f"job {name_of(job)}", how)
-
-
-def _refusals(observed: Observed) -> Iterator[tuple[Object, str]]:
-    """The latest refusal for every job that lacks pods, and for the JobSet where it lacks jobs."""
+def refused(observed: Observed) -> Iterator[Finding]:
+    """What was last refused to every job that lacks pods, and to the JobSet where it lacks jobs."""
     owners = {name_of(job): job for job in observed.present(observed.jobs) if _lacks_pods(job)}
     if observed.jobset is not None and not observed.jobs:
         owners[name_of(observed.jobset)] = observed.jobset
-    latest = {}
-    for event in observed.events:
-        if event.get("reason") in REFUSED and about(event) in owners:
-            # Every pod that is refused has a name of its own, and no other difference.
-            message = re.sub(r'pods "[^"]+" is forbidden', "pods are forbidden", sentence(event.get("message")))
-            latest[about(event)] = message
-    yield from ((owners[name], message) for name, message in latest.items())
+    for name, said in latest(observed, *REFUSED).items():
+        if (job := owners.get(name)) is None:
+            continue
+        # Every pod that is refused has a name of its own, and no other difference.
+        message = re.sub(r'pods "[^"]+" is forbidden', "pods are forbidden", said)
+        if "exceeded quota" in message:
+            what = f"the namespace's quota has no room for {word(job)}: {message}"
+            look = f"kubectl -n {namespace(job)} describe resourcequota"
+            how = f"{look}: wait, request less (launch.kubernetes), or have it raised"
+        else:
+            what = f"the cluster refuses the pods of {word(job)}: {message}"
+            policies = "ask the administrators of the cluster: the message above is from its policies"
+            how = hint(REFUSAL_HINTS, message, policies, section=f"launch.kubernetes.{word(job)}")
+        yield Finding(what, f"job {name}", how)
 
 
 def _lacks_pods(job: Object) -> bool:

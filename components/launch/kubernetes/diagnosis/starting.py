@@ -10,13 +10,14 @@ from components.launch.kubernetes.diagnosis.finding import (
     Hints,
     each,
     hint,
+    latest,
     namespace,
     pod_command,
     sentence,
     waiting,
     word,
 )
-from components.launch.kubernetes.observed import Observed, about, endings, name_of, part, role_of
+from components.launch.kubernetes.observed import Observed, endings, name_of, part, role_of
 
 REASONS = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
 DENIED = r"401|403|[Uu]nauthorized|denied|authentication required|no basic auth"
@@ -35,11 +36,27 @@ CONFIGURATION = {"CreateContainerConfigError", "CreateContainerError", "RunConta
 NEVER_RAN = {"StartError", "ContainerCannotRun"}
 """Why a container has ended whose command could not be begun."""
 PREPARING = ("ContainerCreating", "PodInitializing", "")
-MOUNTS = {"FailedMount", "FailedAttachVolume", "FailedMapVolume"}
+MOUNTS = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
+CREATE = "kubectl -n {{space}} get {}s: create it, or correct launch.kubernetes.secrets"
+SECRET_MISSING = r'secret "[^"]+" not found', CREATE.format("secret")
+START_HINTS: Hints = (
+    SECRET_MISSING,
+    (r'configmap "[^"]+" not found', CREATE.format("configmap")),
+    (r"find key", "kubectl -n {space} get secrets: that Secret lacks the entry"),
+    (r"runAsNonRoot|non-root", "use an image whose user has a number other than 0"),
+    (
+        r"executable file not found|no such file",
+        "the image lacks the command: build it from k8s/images, or correct launch.kubernetes.images",
+    ),
+)
+MOUNT_HINTS: Hints = (
+    (r"Multi-Attach", "the volume may be on one node only: launch.kubernetes.shared.claim must be ReadWriteMany"),
+    SECRET_MISSING,
+)
 
 
 def images(observed: Observed) -> Iterator[Finding]:
-    failures = _last_failures(observed)
+    failures = latest(observed, "Failed", about_what="pull")
     for _, pod in each(observed):
         for container, reason, message in waiting(pod):
             if reason not in REASONS:
@@ -48,15 +65,9 @@ def images(observed: Observed) -> Iterator[Finding]:
             why = re.sub(r'^Back-off pulling image "[^"]*"(: ErrImagePull: )?', "", message)
             why = why or failures.get(name_of(pod)) or message
             image = "learner" if name_of(container) == "fetch" else role_of(pod) or "learner"
-            how = hint(PULL_HINTS, why, "correct {setting}, and see that it was pushed")
-            how = how.format(setting=f"launch.kubernetes.images.{image}")
+            setting = f"launch.kubernetes.images.{image}"
+            how = hint(PULL_HINTS, why, "correct {setting}, and see that it was pushed", setting=setting)
             yield Finding(f"the image of {word(pod)} cannot be pulled ({reason}): {why}", f"pod {name_of(pod)}", how)
-
-
-def _last_failures(observed: Observed) -> dict[str, str]:
-    """What was last said of every pod's pulling, by the pod's name."""
-    failed = [event for event in observed.events if event.get("reason") == "Failed"]
-    return {about(event): sentence(event["message"]) for event in failed if "pull" in str(event.get("message"))}
 
 
 def configuration(observed: Observed) -> Iterator[Finding]:
@@ -68,37 +79,19 @@ def configuration(observed: Observed) -> Iterator[Finding]:
             found += [(one["reason"], sentence(one.get("message"))) for one in ended if one.get("reason") in NEVER_RAN]
         for reason, message in found:
             what = f"the container of {word(pod)} cannot begin ({reason}): {message}"
-            yield Finding(what, f"pod {name_of(pod)}", _how(message, namespace(pod)))
-
-
-def _how(message: str, space: str) -> str:
-    missing = re.search(r'(secret|configmap) "([^"]+)" not found', message)
-    if missing:
-        return f"kubectl -n {space} get {missing[1]}s: create it, or correct launch.kubernetes.secrets"
-    if "find key" in message:
-        return f"kubectl -n {space} get secrets: that Secret lacks the entry"
-    if "runAsNonRoot" in message or "non-root" in message:
-        return "use an image whose user has a number other than 0"
-    if re.search(r"executable file not found|no such file", message):
-        return "the image lacks the command: build it from k8s/images, or correct launch.kubernetes.images"
-    return "look at the pod: kubectl describe pod"
+            how = hint(START_HINTS, message, "look at the pod: kubectl describe pod", space=namespace(pod))
+            yield Finding(what, f"pod {name_of(pod)}", how)
 
 
 def volumes(observed: Observed) -> Iterator[Finding]:
     """What cannot be mounted, as long as the pod waits for it."""
-    pods = {name_of(pod): pod for _, pod in each(observed) if any(why in PREPARING for _, why, _ in waiting(pod))}
-    latest = {}
-    for event in observed.events:
-        name = about(event)
-        if event.get("reason") in MOUNTS and name in pods:
-            latest[name] = sentence(event.get("message"))
-    for name, message in latest.items():
-        how = f"kubectl -n {namespace(pods[name])} get pvc,pv: correct launch.kubernetes.shared, or fix the volume"
-        if "Multi-Attach" in message:
-            how = "the volume may be on one node only: launch.kubernetes.shared.claim must be ReadWriteMany"
-        elif re.search(r'secret "[^"]+" not found', message):
-            how = _how(message, namespace(pods[name]))
-        yield Finding(f"a volume of {word(pods[name])} cannot be mounted: {message}", f"pod {name}", how)
+    messages = latest(observed, *MOUNTS)
+    otherwise = "kubectl -n {space} get pvc,pv: correct launch.kubernetes.shared, or fix the volume"
+    for _, pod in each(observed):
+        message = messages.get(name_of(pod))
+        if message is not None and any(why in PREPARING for _, why, _ in waiting(pod)):
+            how = hint(MOUNT_HINTS, message, otherwise, space=namespace(pod))
+            yield Finding(f"a volume of {word(pod)} cannot be mounted: {message}", f"pod {name_of(pod)}", how)
 
 
 def initialisation(observed: Observed) -> Iterator[Finding]:
