@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 
 from components.checks import Check
 from components.config import Settings, load
+from components.config.quantities import amount
+from components.launch.kubernetes import doctor as cluster_doctor
 from components.launch.kubernetes.api import cluster as cluster_module
-from components.launch.kubernetes.doctor import access, examine
-from components.launch.kubernetes.doctor.room import amount
+from components.launch.kubernetes.doctor import examine
 from components.launch.kubernetes.permissions import EVERYONE, ROLES
 from flows.cli import app
 from flows.host import doctor
@@ -195,8 +196,8 @@ def test_the_server_has_a_version_that_this_was_made_for(
 
 @pytest.mark.parametrize(("version", "state"), [("37.4.0", "ok"), ("36.0.0", "warn")])
 def test_the_client_is_the_tested_one(monkeypatch: pytest.MonkeyPatch, version: str, state: str) -> None:
-    monkeypatch.setattr(access.importlib.metadata, "version", lambda _: version)
-    assert access.client().state == state
+    monkeypatch.setattr(cluster_doctor.importlib.metadata, "version", lambda _: version)
+    assert cluster_doctor.client().state == state
 
 
 # JobSet, namespace, rights

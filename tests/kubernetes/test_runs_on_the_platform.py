@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from components.config.quantities import cores, size
+from components.config.quantities import amount, size
 from components.launch.kubernetes import manifests
 from components.launch.kubernetes.names import COMPONENT, HTTP_PORT, METRICS_PORT, RENDEZVOUS_PORT
 from tests.kubernetes.building import K8S, by_kind, objects, overlay
@@ -98,7 +98,7 @@ def asked(profile: str) -> Counter[str]:
         job_spec = job["template"]["spec"]
         for container in job_spec["template"]["spec"]["containers"]:
             requests, count = container["resources"]["requests"], job_spec["parallelism"] * job.get("replicas", 1)
-            found["cpu"] += int(cores(requests["cpu"]) * 1000) * count
+            found["cpu"] += int(amount(requests["cpu"]) * 1000) * count
             found["memory"] += size(requests["memory"]) * count
             found[GPU] += int(requests.get(GPU, 0)) * count
             found["pods"] += count
@@ -109,7 +109,7 @@ def asked(profile: str) -> Counter[str]:
 def test_a_run_fits_into_the_quota_and_its_containers_into_the_limits(profile: str) -> None:
     quota = by_kind(platform(profile), "ResourceQuota")["evenkeel"]["spec"]["hard"]
     wanted = asked(profile)
-    assert wanted["cpu"] <= cores(quota["requests.cpu"]) * 1000
+    assert wanted["cpu"] <= amount(quota["requests.cpu"]) * 1000
     assert wanted["memory"] <= size(quota["requests.memory"])
     assert wanted[GPU] <= int(quota[f"requests.{GPU}"])
     assert wanted["pods"] <= int(quota["pods"])
@@ -117,7 +117,7 @@ def test_a_run_fits_into_the_quota_and_its_containers_into_the_limits(profile: s
     for _, pod in pod_specs(jobset(profile)):
         for container in pod["containers"]:
             limits = container["resources"]["limits"]
-            assert cores(limits["cpu"]) <= cores(largest["cpu"])
+            assert amount(limits["cpu"]) <= amount(largest["cpu"])
             assert size(limits["memory"]) <= size(largest["memory"])
 
 

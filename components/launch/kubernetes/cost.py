@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
-from components.config.kubernetes import PodSettings, Prices
-from components.config.quantities import cores, size
-from components.launch.kubernetes.plan import RunPlan
+from components.config.kubernetes import Prices
+from components.config.quantities import amount
+from components.launch.kubernetes.names import GPU
+from components.launch.kubernetes.plan import RolePlan, RunPlan, requests
 
 GIB = 2**30
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(NamedTuple):
     """Pods, and what all of them together are given: cores, GiB of memory, GPUs, and their price an hour."""
 
     what: str
-    pods: int
+    pods: Decimal
     cpu: Decimal
     memory: Decimal
-    gpus: int
+    gpus: Decimal
     hourly: Decimal
 
 
 def amounts(plan: RunPlan) -> list[Amount]:
     """One for each role, and their sum."""
-    rows = [_amount(role.name, role.count, role.pods, plan.how.prices) for role in plan.roles]
-    total = Amount(
-        "total",
-        sum(row.pods for row in rows),
-        sum((row.cpu for row in rows), Decimal()),
-        sum((row.memory for row in rows), Decimal()),
-        sum(row.gpus for row in rows),
-        sum((row.hourly for row in rows), Decimal()),
-    )
-    return [*rows, total]
+    rows = [_amount(role, plan.how.prices) for role in plan.roles]
+    columns = zip(*(row[1:] for row in rows), strict=True)
+    return [*rows, Amount("total", *(sum(column, Decimal()) for column in columns))]
 
 
-def _amount(what: str, pods: int, one: PodSettings, prices: Prices) -> Amount:
-    cpu, memory, gpus = pods * cores(one.cpu), Decimal(pods * size(one.memory)) / GIB, pods * one.gpus
+def _amount(role: RolePlan, prices: Prices) -> Amount:
+    one = {name: amount(text) * role.count for name, text in requests(role.pods).items()}
+    cpu, memory, gpus = one["cpu"], one["memory"] / GIB, one.get(GPU, Decimal())
     hourly = cpu * Decimal(str(prices.cpu)) + memory * Decimal(str(prices.memory)) + gpus * Decimal(str(prices.gpu))
-    return Amount(what, pods, cpu, memory, gpus, hourly)
+    return Amount(role.name, Decimal(role.count), cpu, memory, gpus, hourly)
 
 
 def hours(plan: RunPlan) -> tuple[Decimal, Decimal]:
@@ -53,13 +47,10 @@ def hours(plan: RunPlan) -> tuple[Decimal, Decimal]:
 def table(plan: RunPlan) -> str:
     """Both as text."""
     currency, rows = plan.how.prices.currency, amounts(plan)
-    cells = [("", "pods", "cores", "GiB", "GPUs", f"{currency}/h")]
-    cells += [(r.what, str(r.pods), _short(r.cpu), _short(r.memory), str(r.gpus), f"{r.hourly:.2f}") for r in rows]
+    cells = [["", "pods", "cores", "GiB", "GPUs", f"{currency}/h"]]
+    cells += [[what, *map(_short, given), f"{hourly:.2f}"] for what, *given, hourly in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = []
-    for what, *figures in cells:
-        padded = [figure.rjust(width) for figure, width in zip(figures, widths[1:], strict=True)]
-        lines.append("  ".join([what.ljust(widths[0]), *padded]))
+    lines = ["  ".join([what.ljust(widths[0]), *map(str.rjust, given, widths[1:])]) for what, *given in cells]
     once, longest = hours(plan)
     limit = f"at most {_short(once)} h an attempt, {_short(longest)} h in all (deadline, max_restarts)"
     if hourly := rows[-1].hourly:

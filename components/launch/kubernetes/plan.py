@@ -13,6 +13,7 @@ from components.config.servers import STARTED, VllmEngine
 from components.config.training import RANKED
 from components.errors import InputError
 from components.launch.kubernetes.names import (
+    GPU,
     HTTP_PORT,
     METRICS_PORT,
     RENDEZVOUS_PORT,
@@ -109,6 +110,12 @@ def plan_run(settings: Settings, submission: Submission) -> RunPlan:
         labels(submission.run, submission.owner),
         submission.now.astimezone(UTC) + attempts + BEGINNING,
     )
+
+
+def requests(pods: PodSettings) -> dict[str, str]:
+    """What one pod of a role is given, by the name of the resource."""
+    found = {"cpu": pods.cpu, "memory": pods.memory, "ephemeral-storage": pods.disk}
+    return found | ({GPU: str(pods.gpus)} if pods.gpus else {})
 
 
 def _workspace(how: KubernetesSettings, here: Path) -> PurePosixPath:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.config.kubernetes import PodSettings, S3State, Toleration, VolumeState
-from components.launch.kubernetes.names import ATTEMPT, COMPONENT, GPU, METRICS_PORT, RUN
-from components.launch.kubernetes.plan import USER, RolePlan, RunPlan, address
+from components.launch.kubernetes.names import ATTEMPT, COMPONENT, METRICS_PORT, RUN
+from components.launch.kubernetes.plan import USER, RolePlan, RunPlan, address, requests
 from components.progress import PROGRESS_VARIABLE
 
 RESTRICTED: dict[str, Any] = {
@@ -123,9 +123,7 @@ def _secrets(plan: RunPlan) -> dict[str, Any]:
 
 def _resources(pods: PodSettings) -> dict[str, Any]:
     """Requests are the limits too: a pod that uses more than it requests is the first to be evicted."""
-    amounts = {"cpu": pods.cpu, "memory": pods.memory, "ephemeral-storage": pods.disk}
-    amounts |= {GPU: str(pods.gpus)} if pods.gpus else {}
-    return {"requests": dict(amounts), "limits": dict(amounts)}
+    return {"requests": requests(pods), "limits": requests(pods)}
 
 
 def _placement(plan: RunPlan, role: RolePlan) -> tuple[dict[str, str], dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from components.errors import EXIT_BAD_INPUT, EXIT_LOST, EXIT_NO_CANDIDATE, EXIT_STOPPED
 from components.launch.base import Job, JobStatus
@@ -121,39 +121,38 @@ def _first_failed(observed: Observed, failed: Object) -> Object | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A container that ended with an error: a name for it, exit code and termination message."""
+class Ended(NamedTuple):
+    """A container that ended with an error: exit code and termination message."""
 
-    who: str
+    role: str
+    pod: str
+    container: str
     code: int
     said: str
 
-    @classmethod
-    def of(cls, role: str, container: str, code: int, said: str) -> Ended:
-        return cls(role if container == role else f"{container} of {role}", code, said)
+    @property
+    def who(self) -> str:
+        return self.role if self.container == self.role else f"{self.container} of {self.role}"
 
 
 def _ended(observed: Observed, job: Object | None) -> Ended | None:
     """How a job ended: by the container that it names, or else by whichever is to blame."""
     if job is None:
         return None
-    message = str((condition(job, "Failed") or {}).get("message"))
-    role, named = role_of(job) or name_of(job), NAMED.search(message)
-    found = []
-    for pod in observed.present(observed.pods):
-        if role_of(pod) == role and not disrupted(pod):
-            found += [(name_of(pod), container, one) for container in containers(pod) for one in endings(container)[:1]]
-    failed = [(pod, name_of(container), one) for pod, container, one in found if one.get("exitCode")]
-    if named:
-        failed = [one for one in failed if (one[0], one[1]) == (named["pod"], named["container"])]
-        if not failed:  # its pod is gone already
-            return Ended.of(role, named["container"], int(named["code"]), "")
-    if not failed:
-        return None
+    role = role_of(job) or name_of(job)
+    failed = [
+        Ended(role, name_of(pod), name_of(container), int(one["exitCode"]), termination_message(one))
+        for pod in observed.present(observed.pods)
+        if role_of(pod) == role and not disrupted(pod)
+        for container in containers(pod)
+        for one in endings(container)[:1]
+        if one.get("exitCode")
+    ]
+    if named := NAMED.search(str((condition(job, "Failed") or {}).get("message"))):
+        gone = Ended(role, named["pod"], named["container"], int(named["code"]), "")  # with its pod, where none fits
+        failed = [one for one in failed if (one.pod, one.container) == (gone.pod, gone.container)] or [gone]
     # One that lost the others, or was stopped on request, is not the cause.
-    _, container, one = min(failed, key=lambda one: one[2]["exitCode"] in (EXIT_LOST, EXIT_STOPPED))
-    return Ended.of(role, container, int(one["exitCode"]), termination_message(one))
+    return min(failed, key=lambda one: one.code in (EXIT_LOST, EXIT_STOPPED), default=None)
 
 
 def _exit_code(observed: Observed, ended: Ended | None) -> int:

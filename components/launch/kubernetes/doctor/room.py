@@ -1,33 +1,28 @@
-"""Whether the namespace's quotas and the nodes have what a run requests."""
+"""Whether there is room for what a run requests: in the namespace's quotas and on nodes; and for its files, on a claim
+that many nodes may write to or in a bucket with conditional writes."""
 
 from __future__ import annotations
 
-import re
+import os
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from components.checks import Check
-from components.config.kubernetes import PodSettings, Toleration
-from components.config.quantities import UNITS
+from components.config.kubernetes import PodSettings, S3State, Toleration, VolumeState
+from components.config.quantities import amount
 from components.launch.kubernetes.api import Cluster
-from components.launch.kubernetes.api.resources import NODES, QUOTAS
+from components.launch.kubernetes.api.resources import CLAIMS, NODES, QUOTAS, STORAGE_CLASSES
 from components.launch.kubernetes.names import GPU
 from components.launch.kubernetes.observed import Object, condition, labels, name_of, part
-from components.launch.kubernetes.plan import RolePlan, RunPlan
+from components.launch.kubernetes.plan import RolePlan, RunPlan, requests
 from components.words import plural
 
+RUN = "doctor"
+"""Of the run that is planned, and never submitted."""
 KEEP_OUT = ("NoSchedule", "NoExecute")
-FORM = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(n|u|m|k|Ki|[MGTPE]i?)?")
-FACTORS: dict[str, Decimal] = {name: Decimal(value) for name, value in UNITS.items()} | {
-    "": Decimal(1),
-    "n": Decimal("1e-9"),
-    "u": Decimal("1e-6"),
-    "m": Decimal("1e-3"),
-    "E": Decimal(10) ** 18,
-    "Ei": Decimal(2) ** 60,
-}
-"""By how much units of Kubernetes multiply."""
+MANY, FIRST_POD = "ReadWriteMany", "WaitForFirstConsumer"
 
 
 def quotas(cluster: Cluster, plan: RunPlan) -> Iterator[Check]:
@@ -117,18 +112,8 @@ def _amounts(found: Mapping[str, Any] | None) -> dict[str, Decimal]:
     return {name: amount(value) for name, value in (found or {}).items()}
 
 
-def amount(text: object) -> Decimal:
-    """A quantity, such as 500m, 64Gi or 1e3."""
-    found = FORM.fullmatch(str(text))
-    if found is None:
-        raise ValueError(f"{text!r} is no quantity of Kubernetes")
-    return Decimal(found[1]) * FACTORS[found[2] or ""]
-
-
 def _of_pod(pods: PodSettings) -> dict[str, Decimal]:
-    """What one pod of a role is given, by the name of the resource."""
-    found = {"cpu": amount(pods.cpu), "memory": amount(pods.memory), "ephemeral-storage": amount(pods.disk)}
-    return found | ({GPU: Decimal(pods.gpus)} if pods.gpus else {})
+    return _amounts(requests(pods))
 
 
 def _shown(resource: str, value: Decimal) -> str:
@@ -145,3 +130,57 @@ def _lacking(there: Mapping[str, Decimal], requested: Mapping[str, Decimal]) -> 
         for name, value in requested.items()
         if value > there.get(name, Decimal())
     ]
+
+
+def claim(cluster: Cluster, how: VolumeState) -> Iterator[Check]:
+    """It is there, bound or going to be, and may be mounted by many nodes."""
+    section, found = "launch.kubernetes.shared.claim", cluster.found(CLAIMS, how.claim)
+    modes, phase = part(found, "spec").get("accessModes") or [], part(found, "status").get("phase")
+    if found is None:
+        fix = f"create it (k8s/components/shared-volume), or correct {section}"
+        yield Check("claim", "fail", f"there is no claim {how.claim} in {cluster.namespace}", fix)
+    elif MANY not in modes:
+        fix = f"create a claim with accessModes [{MANY}] (k8s/components/shared-volume) and name it in {section}"
+        yield Check("claim", "fail", f"{how.claim} is {', '.join(modes)}: pods on several nodes need {MANY}", fix)
+    elif phase == "Bound":
+        yield Check("claim", "ok", f"{how.claim}, {MANY}, bound")
+    else:
+        yield _unbound(cluster, how.claim, str(phase), found)
+
+
+def _unbound(cluster: Cluster, name: str, phase: str, found: Object) -> Check:
+    """Whether a claim without a volume is going to get one."""
+    kind = part(found, "spec").get("storageClassName")
+    fix = f"kubectl -n {cluster.namespace} describe pvc {name}"
+    if phase == "Lost":
+        return Check("claim", "fail", f"the volume of {name} is gone", fix)
+    if not kind:
+        return Check("claim", "warn", f"{name} has no volume yet, and names no storage class that makes one", fix)
+    storage = cluster.found(STORAGE_CLASSES, kind)
+    if storage is None:
+        return Check("claim", "fail", f"{name} waits for a storage class {kind}, which is not there", fix)
+    if storage.get("volumeBindingMode") == FIRST_POD:
+        return Check("claim", "ok", f"{name}, {MANY}, gets its volume of {kind} with the first pod")
+    return Check("claim", "warn", f"{name} has no volume yet (storage class {kind})", fix)
+
+
+def volume(how: VolumeState, user: int | None) -> Iterator[Check]:
+    """Runs are submitted from a folder on the volume, by a user that pods may be."""
+    if not Path(how.path).is_dir():
+        fix = f"mount {how.claim} at {how.path} where runs are submitted, or set launch.kubernetes.shared.kind s3"
+        yield Check("volume", "warn", f"{how.path} is not on this machine, so no run can be submitted from here", fix)
+    elif os.getuid() == 0 and user is None:
+        fix = "submit runs as another user, or set launch.kubernetes.user, and let that user write there"
+        yield Check("volume", "fail", f"{how.path} is here, but you are root, and pods never are", fix)
+    else:
+        yield Check("volume", "ok", f"{how.path} is here")
+
+
+def bucket(how: S3State) -> Iterator[Check]:
+    """What two writers must never do, its server must refuse."""
+    from components.pods.depot import Depot  # loads boto3
+    from components.registry.s3.examined import examined
+
+    otherwise = "use a server with conditional writes, such as AWS S3 or MinIO, or launch.kubernetes.shared.kind volume"
+    place = Depot(f"{how.uri}/{RUN}", how.endpoint_url, how.region).bucket("state")
+    yield examined("bucket", place, how.uri, otherwise)
