@@ -93,13 +93,17 @@ def restarts(place: Place, name: str) -> tuple[int, int]:
     return status.get("restarts", 0), status.get("restartsCountTowardsMax", 0)
 
 
-def test_a_pod_trains_to_the_very_bytes_of_this_machine(prepared: Path, alone: Settings, expected: str) -> None:
+def test_a_pod_trains_to_the_very_bytes_of_this_machine(
+    place: Place, prepared: Path, alone: Settings, expected: str
+) -> None:
     workspace = copy(prepared, "undisturbed")
     run = Waiting(workspace, alone)
     assert run.end() == JobStatus("succeeded", 0)
     assert trained(workspace) == expected
     log = (workspace / "logs" / "driver.log").read_text("utf-8")
-    assert "train" in log and list(run.launcher.logs(run.name)) == log.splitlines()
+    (pod,) = pods_of(place, run.name)
+    said = place.core.read_namespaced_pod_log(pod.metadata.name, place.namespace)
+    assert "train" in log and said.splitlines() == log.splitlines()
 
 
 def test_a_project_without_a_checkout_trains_to_the_same_bytes_by_the_installed_package(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from components.launch.kubernetes.api import Unreachable
-from components.launch.kubernetes.following import Follower, Moment
+from components.launch.kubernetes.following import Follower, moment
 
 FIRST = [
     "2026-03-29T01:59:58.100000000{zone} one",
@@ -63,6 +63,6 @@ def test_what_a_node_says_without_a_time_is_told_once_and_ends_nothing(tmp_path:
 
 
 def test_moments_know_nanoseconds() -> None:
-    early, late = Moment.of("2026-01-01T00:00:00.000000001Z"), Moment.of("2026-01-01T01:00:00.000000002+01:00")
+    early, late = moment("2026-01-01T00:00:00.000000001Z"), moment("2026-01-01T01:00:00.000000002+01:00")
     assert early is not None and late is not None and early < late
-    assert Moment.of("2026-01-01T00:00:00Z") == Moment.of("2026-01-01T00:00:00.0Z")
+    assert moment("2026-01-01T00:00:00Z") == moment("2026-01-01T00:00:00.0Z")

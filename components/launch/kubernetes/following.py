@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -20,24 +19,20 @@ PAUSE = 3.0
 """Seconds between two looks for a pod whose log can be read."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Moment:
-    """When a line was written: the second, and nanoseconds as digits. A node gives it in its own time zone."""
+Moment = tuple[datetime, str]
+"""When a line was written: the second, and nanoseconds as digits. A node gives it in its own time zone."""
 
-    second: datetime
-    fraction: str = ""
 
-    @classmethod
-    def of(cls, stamp: str) -> Moment | None:
-        """None where it is no time: the node itself says, without one, that it has no log."""
-        try:
-            whole = datetime.fromisoformat(stamp)
-        except ValueError:
-            return None
-        if whole.tzinfo is None:
-            return None
-        fraction = re.search(r"\.(\d+)", stamp)
-        return cls(whole.astimezone(UTC).replace(microsecond=0), (fraction[1] if fraction else "").ljust(9, "0"))
+def moment(stamp: str) -> Moment | None:
+    """None where it is no time: the node itself says, without one, that it has no log."""
+    try:
+        whole = datetime.fromisoformat(stamp)
+    except ValueError:
+        return None
+    if whole.tzinfo is None:
+        return None
+    fraction = re.search(r"\.(\d+)", stamp)
+    return whole.astimezone(UTC).replace(microsecond=0), (fraction[1] if fraction else "").ljust(9, "0")
 
 
 class Follower:
@@ -85,17 +80,16 @@ class Follower:
         last second come again and are passed over by their time."""
         seen = self._seen.get(pod)
         with self._target.open("a", encoding="utf-8") as log:
-            since = seen.second if seen else None
+            since = seen[0] if seen else None
             for line in self._cluster.log(pod, "learner", since=since, timestamps=True, follow=follow):
                 stamp, _, text = line.rstrip("\n").partition(" ")
-                moment = Moment.of(stamp)
-                if moment is None:
+                when = moment(stamp)
+                if when is None:
                     text = line.rstrip("\n")
                     new = (pod, text) not in self._untimed
                     self._untimed.add((pod, text))
-                else:
-                    new = seen is None or moment > seen
-                    self._seen[pod] = moment if new else self._seen[pod]
+                elif new := seen is None or when > seen:
+                    self._seen[pod] = when
                 if new:
                     log.write(text + "\n")
                     log.flush()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,15 +19,16 @@ from components.launch.kubernetes.following import Follower
 from components.launch.kubernetes.janitor import last_moment
 from components.launch.kubernetes.manifests import jobset
 from components.launch.kubernetes.names import OURS, RUN, SPEC, STAGE, WORKSPACE
-from components.launch.kubernetes.observed import Observed, gather, labels, name_of, notes
+from components.launch.kubernetes.observed import Observed, gather, labels, notes
 from components.launch.kubernetes.plan import RunPlan, plan_run
 from components.launch.kubernetes.status import final_status, status_of
 from components.launch.kubernetes.submission import depot, submission
-from components.launch.kubernetes.waiting import Refusals, StatusReporter, changes
+from components.launch.kubernetes.waiting import Refusals, changes
 from components.launch.processes import driver_log
 from components.layout import Layout
 from components.pods.code import copy_installed
 from components.pods.workspace import put_input, take_output
+from components.progress import remarked
 from components.status import clear_status
 
 GONE = 600.0
@@ -109,11 +110,6 @@ class KubernetesLauncher(Launcher):
             return self._observed(one)
         return final_status(one.job, observed), observed
 
-    def logs(self, job_id: str) -> Iterator[str]:
-        one = self._jobs[job_id]
-        for pod in gather(one.cluster, one.plan.name, one.uid).leading():
-            yield from one.cluster.log(name_of(pod), "learner")
-
     def cancel(self, job_id: str) -> None:
         one = self._jobs[job_id]
         try:
@@ -142,20 +138,21 @@ class KubernetesLauncher(Launcher):
         Raises:
             InputError: it has refused for `FORGIVEN` seconds.
         """
-        one, refused = self._jobs[job_id], Refusals()
-        reporter = StatusReporter(job_id, one.job.stage)
+        one, refused, reported = self._jobs[job_id], Refusals(), ""
         with Follower(one.cluster, one.plan.name, one.uid, one.job.stage, driver_log(Layout(one.job.workspace))):
             for _ in changes(one.cluster, one.plan.name, poll):
                 try:
                     status, observed = self._look(one)
+                    refused.over()
                 except CorrectableError as error:
                     refused.tolerate(error)
-                    reporter.report("running", f"the cluster does not answer; still waiting: {error.what}")
-                    continue
-                refused.over()
+                    what = f"the cluster does not answer; still waiting: {error.what}"
+                    status, observed = JobStatus("running", None, what), Observed(None)
                 if status.ended:
                     return self._concluded(one, status, observed)
-                reporter.report(status.state, status.message)
+                if status.message not in ("", reported):
+                    reported = status.message
+                    remarked(one.job.stage, f"{job_id}: {status.state}: {reported}")
         raise AssertionError("a watch never ends")
 
     def _look(self, one: Submitted) -> tuple[JobStatus, Observed]:

@@ -161,13 +161,6 @@ def _probes(start_timeout: float) -> dict[str, Any]:
     }
 
 
-class _Plain(yaml.SafeDumper):
-    """Repeats what occurs twice instead of pointing at it."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
 def as_yaml(manifest: dict[str, Any]) -> str:
-    """One YAML document, for people and for `kubectl apply`."""
-    return yaml.dump(manifest, Dumper=_Plain, sort_keys=False, width=120)
+    """One YAML document, for people and for `kubectl apply`. What occurs twice is repeated, as JSON does it."""
+    return yaml.safe_dump(json.loads(json.dumps(manifest)), sort_keys=False, width=120)

@@ -1,4 +1,4 @@
-"""What a waiting launcher does: when it looks again, what it reports, and for how long it tolerates refusals."""
+"""What a waiting launcher does: when it looks again, and for how long it tolerates refusals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from components.attempts import Attempts
 from components.errors import CorrectableError
 from components.launch.kubernetes.api import Cluster, Unreachable
-from components.progress import remarked
 
 MOST = 10.0
 """Seconds after which it is worth looking in any case: pods change without their JobSet changing."""
@@ -79,15 +78,3 @@ class Refusals:
         self._since = 0.0 if isinstance(error, Unreachable) else self._since or now
         if self._since and now - self._since > self._forgiven:
             raise error
-
-
-class StatusReporter:
-    """Reports each new message on standard error and to a flow that waits."""
-
-    def __init__(self, name: str, stage: str) -> None:
-        self._name, self._stage, self._reported = name, stage, ""
-
-    def report(self, state: str, message: str) -> None:
-        if message and message != self._reported:
-            self._reported = message
-            remarked(self._stage, f"{self._name}: {state}: {message}")
