@@ -17,5 +17,5 @@ The packages:
 - `retraining` — the parts of the flow `nightly`; `cleaning` — the parts of the flow `janitor`
 - `judging` — the gate over a finished run, the health rules over a log
 - `serving` — `evenkeel serve`; `watching` — the status of runs in the Prefect UI, `status` and `logs`
-- `prefect_runtime` — Prefect for a run that was started by hand; `cluster` — runs on Kubernetes
+- `prefect_runtime` — Prefect for a run that was started by hand
 """

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated, get_args
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
+from components.errors import InputError
+from components.launch.base import JobStatus
 from components.launch.kubernetes.api import Cluster
-from components.launch.kubernetes.diagnosis import Finding
-from components.launch.kubernetes.names import Role
+from components.launch.kubernetes.diagnosis import Finding, diagnose
+from components.launch.kubernetes.names import OWNER, RUN, STAGE, Role, jobset_name, selector
+from components.launch.kubernetes.observed import (
+    ROLES,
+    Observed,
+    gather,
+    index_of,
+    labels,
+    metadata,
+    name_of,
+    notes,
+    part,
+)
+from components.launch.kubernetes.status import status_of
 from components.printing import block, message, printable
 from components.working import clock
 from flows.cli.base import AsJson, answer, app, console
-from flows.cluster import runs as clusters
-from flows.cluster.runs import ClusterRun
 from flows.display.output import field, print_json, say
 
 cluster = typer.Typer(help="Runs on a Kubernetes cluster: what they do, their logs, their end.", no_args_is_help=True)
@@ -29,6 +43,64 @@ EVENKEEL = "evenkeel"
 STYLES = {"pending": "yellow", "running": "cyan", "succeeded": "green", "failed": "red", "cancelled": "red"}
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterRun:
+    """A JobSet as a person sees it."""
+
+    name: str
+    run: str
+    stage: str
+    owner: str
+    since: str
+    restarts: int
+    pods: dict[str, tuple[int, int]]
+    """Role -> how many run, and how many are wanted."""
+    status: JobStatus
+
+    @classmethod
+    def of(cls, observed: Observed) -> ClusterRun:
+        jobset = observed.jobset or {}
+        jobs = part(jobset, "spec").get("replicatedJobs") or ()
+        wanted = {one["name"]: part(one, "template", "spec").get("completions", 1) for one in jobs}
+        return cls(
+            name=observed.name,
+            run=labels(jobset).get(RUN, ""),
+            stage=notes(jobset).get(STAGE, ""),
+            owner=labels(jobset).get(OWNER, ""),
+            since=metadata(jobset).get("creationTimestamp", ""),
+            restarts=observed.restarts,
+            pods={role: (_running(observed, role), count) for role, count in wanted.items()},
+            status=status_of(observed),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        found = asdict(self)
+        said: dict[str, Any] = found.pop("status")
+        return {**found, **said}
+
+
+def _running(observed: Observed, role: Role) -> int:
+    return sum(part(pod, "status").get("phase") == "Running" for pod in observed.pods_of(role))
+
+
+def _all_runs(cluster: Cluster) -> list[ClusterRun]:
+    """Those of the namespace, the newest first."""
+    found = [gather(cluster, name_of(one)) for one in cluster.jobsets(selector())]
+    there = [ClusterRun.of(one) for one in found if one.jobset is not None]  # others went away between two looks
+    return sorted(there, key=lambda one: one.since, reverse=True)
+
+
+def _find(cluster: Cluster, run: str, stage: str) -> Observed:
+    """A run by its id, or by the name of its JobSet. Where there is none it is an `InputError`."""
+    for name in dict.fromkeys((jobset_name(run, stage), run)):
+        observed = gather(cluster, name)
+        if observed.jobset is not None:
+            return observed
+    lists = f"`evenkeel cluster status -n {cluster.namespace}` lists what there is, and of which stage (--stage)"
+    how = f"{lists}; ended ones go after launch.kubernetes.ttl seconds"
+    raise InputError(f"there is no run {run!r} on the cluster", where=f"namespace {cluster.namespace}", how=how)
+
+
 @cluster.command()
 def status(
     run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run's id, or its JobSet's name.")] = None,
@@ -40,16 +112,14 @@ def status(
     """What the runs on the cluster are doing, or all about one: its pods, and what is the matter with them."""
     place = Cluster.connect(namespace, context)
     if run is None:
-        found = clusters.all_runs(place)
+        found = _all_runs(place)
         table = _table(found) if found else f"no runs in namespace {namespace}"
         answer(as_json, lambda: [one.to_dict() for one in found], lambda: console.print(table))
         return
-    one, findings = clusters.describe(clusters.find(place, run, stage))
-    if one is None:
-        raise typer.Exit(2)
+    observed = _find(place, run, stage)
+    one, findings = ClusterRun.of(observed), diagnose(observed)
     if as_json:
-        rows = [{"what": finding.what, "where": finding.where, "how": finding.how} for finding in findings]
-        print_json({**one.to_dict(), "findings": rows})
+        print_json({**one.to_dict(), "findings": [asdict(finding) for finding in findings]})
     else:
         _show(one, findings)
 
@@ -76,10 +146,15 @@ def logs(
     context: Context = None,
 ) -> None:
     """What a pod of a run has printed."""
-    if role not in get_args(Role):
-        raise typer.BadParameter(f"{role!r} is not one of {', '.join(get_args(Role))}")
+    if role not in ROLES:
+        raise typer.BadParameter(f"{role!r} is not one of {', '.join(ROLES)}")
     place = Cluster.connect(namespace, context)
-    for line in clusters.log(place, clusters.find(place, run, stage), role, index, follow=follow):  # type: ignore[arg-type]
+    observed = _find(place, run, stage)
+    there = {(name, index_of(pod)): pod for name in ROLES for pod in sorted(observed.pods_of(name), key=name_of)}
+    if (role, index) not in there:
+        how = f"there are: {', '.join(f'{name} {number}' for name, number in there) or 'none'}"
+        raise InputError(f"no pod {role} {index} is there", where=observed.name, how=how)
+    for line in place.log(name_of(there[role, index]), role, follow=follow):
         print(block(line), flush=True)
 
 
@@ -87,7 +162,7 @@ def logs(
 def cancel(run: Run, stage: Stage = "train", namespace: Namespace = EVENKEEL, context: Context = None) -> None:
     """End a run on the cluster. It writes a checkpoint first, from which it continues when it is started again."""
     place = Cluster.connect(namespace, context)
-    found = clusters.find(place, run, stage)
+    found = _find(place, run, stage)
     assert found.jobset is not None
     place.delete_jobset(found.name, found.jobset["metadata"]["uid"])
     shows = f"`evenkeel cluster status -n {namespace}` shows when it is gone"
@@ -100,6 +175,8 @@ def _table(runs: list[ClusterRun]) -> Table:
         column.no_wrap = True
     for one in runs:
         state = field(one.status.state, STYLES[one.status.state])
-        figures = (str(one.restarts), f"{one.running}/{one.wanted}", clock(one.age))
+        running, wanted = (sum(counts[place] for counts in one.pods.values()) for place in (0, 1))
+        age = (datetime.now(UTC) - datetime.fromisoformat(one.since)).total_seconds()
+        figures = (str(one.restarts), f"{running}/{wanted}", clock(age))
         table.add_row(field(one.run), field(one.stage), field(one.owner), state, *figures)
     return table
