@@ -33,20 +33,17 @@ def status_of(error: EvenkeelError) -> StageStatus:
 
 def leave(status: StageStatus) -> int:
     """Write the last words down, linger where it is proper, and return the exit code. A request to stop ends the
-    lingering."""
-    write_termination_message(status, Path(os.environ.get(LOG) or DEFAULT_LOG))
-    if status.exit_code == EXIT_LOST:
-        with contextlib.suppress(StopRequested), STOPPING.on_signal():
-            time.sleep(float(os.environ.get(LINGER) or SECONDS))
-    return status.exit_code
-
-
-def write_termination_message(status: StageStatus, path: Path) -> None:
-    """What `kubectl describe` shows. It is a help and no more: where it cannot be written the log has it all."""
+    lingering. The words, which `kubectl describe` shows, are a help and no more: where they cannot be written the log
+    has it all."""
+    path = Path(os.environ.get(LOG) or DEFAULT_LOG)
     try:
         path.write_bytes(termination_message(status))
     except OSError as error:
         print(f"no termination message: {error.strerror}: {path}", file=sys.stderr)
+    if status.exit_code == EXIT_LOST:
+        with contextlib.suppress(StopRequested), STOPPING.on_signal():
+            time.sleep(float(os.environ.get(LINGER) or SECONDS))
+    return status.exit_code
 
 
 def termination_message(status: StageStatus) -> bytes:

@@ -27,11 +27,10 @@ MANIFESTS = "manifests/"
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """What a manifest says: path -> sha256, and whatever else its writer noted. ``name`` is its own in the bucket."""
+    """The files that a manifest names: path -> sha256. ``name`` is its own in the bucket."""
 
     name: str
     files: Mapping[str, str]
-    note: Mapping[str, Any]
 
     @property
     def blobs(self) -> set[str]:
@@ -47,8 +46,8 @@ class Sender:
     _proved: set[str] = field(default_factory=set)
 
     def put(self, name: str, files: Mapping[str, Path], note: Mapping[str, Any] | None = None) -> Parcel:
-        """Store files under the names that they are to have, and then their manifest. What the bucket has is not sent
-        again; that it still has it is looked up.
+        """Store files under the names that they are to have, and then their manifest, which holds the ``note`` for
+        people. What the bucket has is not sent again; that it still has it is looked up.
 
         Raises:
             InputError: a file is gone or has changed meanwhile, or its name is one that no folder should have.
@@ -64,12 +63,11 @@ class Sender:
         digests = {name: file.sha256 for name, file in zip(names, stored, strict=True)}
         self._proved.update(digests.values())
         check_manifest(digests, where=self.bucket.where(MANIFESTS + name))
-        parcel = Parcel(name, digests, dict(note or {}))
-        data = dump_json({"files": digests, "note": parcel.note}).encode()
+        data = dump_json({"files": digests, "note": dict(note or {})}).encode()
         self.bucket.call(
             "put_object", MANIFESTS + name, Body=data, ChecksumSHA256=checksum(bytes.fromhex(sha256_bytes(data)))
         )
-        return parcel
+        return Parcel(name, digests)
 
     def _digest(self, path: Path) -> Digested:
         with os_errors("read", path):
@@ -93,29 +91,25 @@ def read(bucket: Bucket, name: str) -> Parcel:
     Raises:
         InputError: there is none, or it is not one of ours.
     """
-    key = MANIFESTS + name
-    where = bucket.where(key)
-    data = bucket.read(key)
+    where, data = bucket.where(MANIFESTS + name), bucket.read(MANIFESTS + name)
     if data is None:
         raise InputError("no such files in the bucket", where=where, how="submit the run again, which puts them there")
     try:
-        found = json.loads(data)
-        files, note = found["files"], dict(found["note"])
+        files = json.loads(data)["files"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise InputError("not a manifest", where=where, how="find out who wrote it") from None
     check_manifest(files, where=where)
-    return Parcel(name, files, note)
+    return Parcel(name, files)
 
 
-def fetch(bucket: Bucket, parcel: Parcel, folder: Path, only: Iterable[str] | None = None) -> None:
+def fetch(bucket: Bucket, parcel: Parcel, folder: Path) -> None:
     """Write a parcel's files into a folder, each under its name when its digest is right. What is there already with
     that digest stays; what else is there is left alone.
 
     Raises:
         InputError: a file is gone or damaged in the bucket, or cannot be written here.
     """
-    names = parcel.files if only is None else only
-    get_blobs(bucket, {folder / name: parcel.files[name] for name in names})
+    get_blobs(bucket, {folder / name: digest for name, digest in parcel.files.items()})
 
 
 def remove(bucket: Bucket, names: Iterable[str], blobs: Iterable[str]) -> None:

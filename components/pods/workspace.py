@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from components.config import Settings
 from components.config.documents import foreign
@@ -24,6 +24,8 @@ from components.status import StageStatus, read_status, status_path
 CODE = "components"
 PLAIN = ("configs", "constraints.txt", "dvc.yaml")
 """What every stage is given, besides code and settings."""
+WRITTEN = ("outs", "metrics", "plots")
+"""In `dvc.yaml`, what a stage writes."""
 
 
 def put_input(workspace: Path, depot: Depot, stage: str, settings: Settings, config: Path) -> None:
@@ -60,7 +62,7 @@ def take_output(workspace: Path, depot: Depot, stage: str) -> StageStatus | None
         return None
     parcel = read(bucket, found[-1])  # that of the last attempt
     status = status_path(layout, stage).relative_to(workspace)
-    known = [*declared(workspace, stage, "outs", "metrics", "plots"), status]
+    known = [*map(Path, declared(workspace, stage, *WRITTEN)), status]
     if strange := [path for path in parcel.files if not any(Path(path).is_relative_to(one) for one in known)]:
         how = "find out who wrote it"
         raise InputError(f"not an output of stage {stage}: {strange[0]!r}", where=bucket.where(found[-1]), how=how)
@@ -76,23 +78,17 @@ def take_output(workspace: Path, depot: Depot, stage: str) -> StageStatus | None
 
 def outputs(workspace: Path, stage: str) -> Iterator[Path]:
     """The files that a stage wrote."""
-    for path in declared(workspace, stage, "outs", "metrics", "plots"):
-        yield from _below(_inside(workspace, path))
+    for path in declared(workspace, stage, *WRITTEN):
+        yield from _below(_inside(workspace, Path(path)))
 
 
 def inputs(workspace: Path, stage: str) -> list[Path]:
     """The outputs of other stages that it reads."""
-    out = Layout().out
-    return [path for path in declared(workspace, stage, "deps") if path.is_relative_to(out)]
+    return [path for path in map(Path, declared(workspace, stage, "deps")) if path.is_relative_to(Layout().out)]
 
 
-def declared(workspace: Path, stage: str, *kinds: Literal["deps", "outs", "metrics", "plots"]) -> list[Path]:
-    """Files and folders that `dvc.yaml` names for a stage."""
-    return [Path(name) for name in _entries(workspace, stage, *kinds)]
-
-
-def _entries(workspace: Path, stage: str, *kinds: str) -> list[str]:
-    """What `dvc.yaml` says of a stage.
+def declared(workspace: Path, stage: str, *kinds: str) -> list[str]:
+    """What `dvc.yaml` names for a stage: files and folders, or with ``params`` settings.
 
     Raises:
         InputError: it does not know the stage.
@@ -109,7 +105,7 @@ def _named(workspace: Path, stage: str, settings: Settings) -> list[Path]:
     """Files and folders that the settings name, of those settings that the stage depends on."""
     whole = settings.model_dump(mode="json")
     tree = Settings().model_dump(mode="json")
-    for name in _entries(workspace, stage, "params"):
+    for name in declared(workspace, stage, "params"):
         *above, last = name.split(".")
         given, own = whole, tree
         for key in above:
@@ -145,10 +141,6 @@ def _below(path: Path) -> Iterator[Path]:
 def _replace(target: Path, source: Path) -> None:
     """Give the place of a file or of a folder to what has arrived."""
     if source.is_dir():
-        write_directory(target, lambda folder: _copy(source, folder))
+        write_directory(target, partial(shutil.copytree, source, dirs_exist_ok=True))
     else:
         write_bytes(target, source.read_bytes())
-
-
-def _copy(source: Path, folder: Path) -> None:
-    shutil.copytree(source, folder, dirs_exist_ok=True)
