@@ -13,7 +13,7 @@ What happens to it:
 - `launcher` — `KubernetesLauncher`: submit, look, cancel, wait
 - `api` — every call to the API server; `permissions` — what they need
 - `observed`, `status`, `diagnosis` — what is there, what it comes to, and what to do about it
-- `waiting` — when to look again, and what is tolerated meanwhile; `following` — the log of rank 0 as it grows
+- `waiting` — when to look again; `following` — the log of rank 0 as it grows
 - `janitor` — when a run must be over, and what dead runs left
 - `doctor` — what could keep a run from a cluster
 """

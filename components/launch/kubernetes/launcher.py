@@ -14,7 +14,7 @@ from components.config import dump
 from components.errors import CorrectableError, InputError
 from components.files import write_text
 from components.launch.base import Job, JobStatus, Launcher
-from components.launch.kubernetes.api import Cluster
+from components.launch.kubernetes.api import Cluster, Unreachable
 from components.launch.kubernetes.following import Follower
 from components.launch.kubernetes.janitor import last_moment
 from components.launch.kubernetes.manifests import jobset
@@ -23,7 +23,7 @@ from components.launch.kubernetes.observed import Observed, gather, labels, note
 from components.launch.kubernetes.plan import RunPlan, plan_run
 from components.launch.kubernetes.status import final_status, status_of
 from components.launch.kubernetes.submission import depot, submission
-from components.launch.kubernetes.waiting import Refusals, changes
+from components.launch.kubernetes.waiting import changes
 from components.launch.processes import driver_log
 from components.layout import Layout
 from components.pods.code import copy_installed
@@ -33,16 +33,20 @@ from components.status import clear_status
 
 GONE = 600.0
 """Seconds that pods of an ended run may take to go away, besides their grace."""
+FORGIVEN = 900.0
+"""Seconds for which a cluster may refuse requests. A server that is starting knows no users for a moment, and expired
+credentials can be renewed meanwhile: they are read again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Submitted:
-    """A job that is on the cluster, as the one JobSet that has this uid."""
+    """A job that is on the cluster, as the one JobSet that has this uid. ``cancelled`` states why, where it was."""
 
     job: Job
     plan: RunPlan
     cluster: Cluster
     uid: str
+    cancelled: str = ""
 
 
 class KubernetesLauncher(Launcher):
@@ -56,7 +60,6 @@ class KubernetesLauncher(Launcher):
     def __init__(self, connect: Callable[[str, str | None], Cluster] = Cluster.connect) -> None:
         self._connect = connect
         self._jobs: dict[str, Submitted] = {}
-        self._cancelled: dict[str, str] = {}
 
     def submit(self, job: Job) -> str:
         plan = plan_run(job.settings, submission(job))
@@ -101,14 +104,14 @@ class KubernetesLauncher(Launcher):
     def status(self, job_id: str) -> JobStatus:
         return self._observed(self._jobs[job_id])[0]
 
-    def _observed(self, one: Submitted) -> tuple[JobStatus, Observed]:
+    @staticmethod
+    def _observed(one: Submitted) -> tuple[JobStatus, Observed]:
         """How it is, and what that was judged by."""
-        if one.plan.name in self._cancelled:
-            return JobStatus("cancelled", None, self._cancelled[one.plan.name]), Observed(None)
-        observed = gather(one.cluster, one.plan.name, one.uid)
-        if one.plan.name in self._cancelled:  # meanwhile
-            return self._observed(one)
-        return final_status(one.job, observed), observed
+        if not one.cancelled:
+            observed = gather(one.cluster, one.plan.name, one.uid)
+            if not one.cancelled:  # meanwhile
+                return final_status(one.job, observed), observed
+        return JobStatus("cancelled", None, one.cancelled), Observed(None)
 
     def cancel(self, job_id: str) -> None:
         one = self._jobs[job_id]
@@ -121,12 +124,13 @@ class KubernetesLauncher(Launcher):
             error.how = f"{error.how or 'try again'}; then: {again}"
             raise
 
-    def _end(self, one: Submitted, why: str) -> None:
-        self._cancelled[one.plan.name] = why  # before it goes: whoever waits is to know why
+    @staticmethod
+    def _end(one: Submitted, why: str) -> None:
+        one.cancelled = why  # before it goes: whoever waits is to know why
         try:
             one.cluster.delete_jobset(one.plan.name, one.uid)
         except BaseException:
-            del self._cancelled[one.plan.name]
+            one.cancelled = ""
             raise
 
     def wait(self, job_id: str, poll: float = 10.0) -> JobStatus:
@@ -138,14 +142,20 @@ class KubernetesLauncher(Launcher):
         Raises:
             InputError: it has refused for `FORGIVEN` seconds.
         """
-        one, refused, reported = self._jobs[job_id], Refusals(), ""
+        one, reported = self._jobs[job_id], ""
+        refused: float | None = None  # since when
         with Follower(one.cluster, one.plan.name, one.uid, one.job.stage, driver_log(Layout(one.job.workspace))):
             for _ in changes(one.cluster, one.plan.name, poll):
                 try:
                     status, observed = self._look(one)
-                    refused.over()
+                    refused = None
                 except CorrectableError as error:
-                    refused.tolerate(error)
+                    if isinstance(error, Unreachable):
+                        refused = None
+                    elif refused is None:
+                        refused = time.monotonic()
+                    elif time.monotonic() - refused > FORGIVEN:
+                        raise
                     what = f"the cluster does not answer; still waiting: {error.what}"
                     status, observed = JobStatus("running", None, what), Observed(None)
                 if status.ended:

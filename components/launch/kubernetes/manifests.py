@@ -139,26 +139,17 @@ def _probes(start_timeout: float) -> dict[str, Any]:
     (`components.rollout.servers`).
     """
     return {
-        "startupProbe": {
-            "httpGet": {"path": "/v1/models", "port": "http"},
-            "periodSeconds": STARTUP_PERIOD,
-            "timeoutSeconds": 5,
-            "failureThreshold": max(1, ceil(start_timeout / STARTUP_PERIOD)),
-        },
-        "readinessProbe": {
-            "httpGet": {"path": "/health", "port": "http"},
-            "periodSeconds": 5,
-            "timeoutSeconds": 5,
-            "failureThreshold": 3,
-        },
-        "livenessProbe": {
-            "httpGet": {"path": "/health", "port": "http"},
-            "periodSeconds": 20,
-            "timeoutSeconds": 10,
-            "failureThreshold": 6,  # a hand-over of weights holds the server for a while
-        },
+        "startupProbe": _probe("/v1/models", STARTUP_PERIOD, 5, max(1, ceil(start_timeout / STARTUP_PERIOD))),
+        "readinessProbe": _probe("/health", 5, 5, 3),
+        "livenessProbe": _probe("/health", 20, 10, 6),  # a hand-over of weights holds the server for a while
         "lifecycle": {"preStop": {"sleep": {"seconds": DRAIN}}},
     }
+
+
+def _probe(path: str, period: int, timeout: int, failures: int) -> dict[str, Any]:
+    """It fails after so many ``failures``, ``period`` seconds apart, to answer within ``timeout`` seconds."""
+    get = {"path": path, "port": "http"}
+    return {"httpGet": get, "periodSeconds": period, "timeoutSeconds": timeout, "failureThreshold": failures}
 
 
 def as_yaml(manifest: dict[str, Any]) -> str:

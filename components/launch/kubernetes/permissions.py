@@ -14,17 +14,8 @@ KUEUE = "kueue.x-k8s.io"
 ROLES: dict[str, frozenset[Permission]] = {
     # In the namespace of the runs: whoever submits them, looks at them and cleans up after them.
     "launcher": frozenset(
-        {
-            (GROUP, "jobsets", "create"),
-            (GROUP, "jobsets", "get"),
-            (GROUP, "jobsets", "list"),
-            (GROUP, "jobsets", "watch"),
-            (GROUP, "jobsets", "delete"),
-            ("batch", "jobs", "list"),
-            ("", "pods", "list"),
-            ("", "pods/log", "get"),
-            ("", "events", "list"),
-        }
+        {(GROUP, "jobsets", verb) for verb in ("create", "get", "list", "watch", "delete")}
+        | {("batch", "jobs", "list"), ("", "pods", "list"), ("", "pods/log", "get"), ("", "events", "list")}
     ),
     # In that namespace too: `evenkeel doctor --kubernetes`. The namespace itself counts as one of its own objects.
     "doctor": frozenset(

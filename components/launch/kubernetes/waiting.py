@@ -1,4 +1,4 @@
-"""What a waiting launcher does: when it looks again, and for how long it tolerates refusals."""
+"""When a waiting launcher looks again."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from typing import Any
 
 from components.attempts import Attempts
 from components.errors import CorrectableError
-from components.launch.kubernetes.api import Cluster, Unreachable
+from components.launch.kubernetes.api import Cluster
 
 MOST = 10.0
 """Seconds after which it is worth looking in any case: pods change without their JobSet changing."""
 FIRST_PAUSE, LEAST = 0.5, 0.2
 """Seconds between a watch that failed and the next one, to begin with; and between two looks."""
-FORGIVEN = 900.0
-"""Seconds for which a cluster may refuse requests. A server that is starting knows no users for a moment, and expired
-credentials can be renewed meanwhile: they are read again."""
 
 
 def changes(
@@ -57,24 +54,3 @@ def _version(event: dict[str, Any]) -> str:
     """The version of an object: its present state, sent again, is no change."""
     metadata = (event.get("object") or {}).get("metadata") or {}
     return f"{metadata.get('uid')} {metadata.get('resourceVersion')} {event.get('type') == 'DELETED'}"
-
-
-class Refusals:
-    """Consecutive refusals by the API server."""
-
-    def __init__(self, forgiven: float = FORGIVEN) -> None:
-        self._forgiven, self._since = forgiven, 0.0
-
-    def over(self) -> None:
-        self._since = 0.0
-
-    def tolerate(self, error: CorrectableError) -> None:
-        """Return if the request is worth repeating; it always is if there was no answer at all.
-
-        Raises:
-            InputError: ``error``, because the cluster has refused for too long.
-        """
-        now = time.monotonic()
-        self._since = 0.0 if isinstance(error, Unreachable) else self._since or now
-        if self._since and now - self._since > self._forgiven:
-            raise error

@@ -32,8 +32,6 @@ class Refused(ClusterError):
 class Exists(Refused):
     """There is an object of this name already, and it is another one than was to be created."""
 
-    status = 409
-
 
 @dataclass(eq=False)
 class Failure(Exception):
