@@ -17,10 +17,9 @@ from components.launch.kubernetes.api import Cluster, Exists, Refused
 from components.launch.kubernetes.api.resources import QUEUES
 from components.launch.kubernetes.doctor import examine
 from components.launch.kubernetes.janitor import sweep
-from components.launch.kubernetes.observed import gather
+from components.launch.kubernetes.observed import changes, gather
 from components.launch.kubernetes.permissions import ROLES
 from components.launch.kubernetes.status import status_of
-from components.launch.kubernetes.waiting import changes
 from tests.cluster.conftest import Place
 from tests.kubernetes.fake_api import FakeApi, kubeconfig
 from tests.kubernetes.objects import jobset

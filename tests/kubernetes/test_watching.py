@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from components.launch.kubernetes.api import Cluster, Unreachable
-from components.launch.kubernetes.waiting import changes
+from components.launch.kubernetes.observed import changes
 from tests.kubernetes.fake_api import FakeApi, Fault, answers
 from tests.kubernetes.objects import jobset
 

@@ -12,8 +12,8 @@ What happens to it:
 - `submission` — who submits what, and whose it is; what would be refused later is refused at the start
 - `launcher` — `KubernetesLauncher`: submit, look, cancel, wait
 - `api` — every call to the API server; `permissions` — what they need
-- `observed`, `status`, `diagnosis` — what is there, what it comes to, and what to do about it
-- `waiting` — when to look again; `following` — the log of rank 0 as it grows
+- `observed`, `status`, `diagnosis` — what is there and when to look again, what it comes to, and what to do about it
+- `following` — the log of rank 0 as it grows
 - `janitor` — when a run must be over, and what dead runs left
 - `doctor` — what could keep a run from a cluster
 """

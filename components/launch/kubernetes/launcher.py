@@ -19,11 +19,10 @@ from components.launch.kubernetes.following import Follower
 from components.launch.kubernetes.janitor import last_moment
 from components.launch.kubernetes.manifests import jobset
 from components.launch.kubernetes.names import OURS, RUN, SPEC, STAGE, WORKSPACE
-from components.launch.kubernetes.observed import Observed, gather, labels, notes
+from components.launch.kubernetes.observed import Observed, changes, gather, labels, notes
 from components.launch.kubernetes.plan import RunPlan, plan_run
 from components.launch.kubernetes.status import final_status, status_of
 from components.launch.kubernetes.submission import depot, submission
-from components.launch.kubernetes.waiting import changes
 from components.launch.processes import driver_log
 from components.layout import Layout
 from components.pods.code import copy_installed

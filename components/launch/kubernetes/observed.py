@@ -1,11 +1,15 @@
-"""What a cluster shows of one run, at one time: plain dictionaries as the API server gives them."""
+"""What a cluster shows of a run, as dictionaries that the API server gives; and when it is worth another look."""
 
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
+from components.attempts import Attempts
+from components.errors import CorrectableError
 from components.launch.kubernetes.names import ATTEMPT, Role
 
 if TYPE_CHECKING:
@@ -19,6 +23,10 @@ REPLICATED = "jobset.sigs.k8s.io/replicatedjob-name"
 INDEX = "batch.kubernetes.io/job-completion-index"
 """Annotation that the Job controller writes on pods."""
 SECONDS = len("2026-01-01T00:00:00")
+MOST = 10.0
+"""Seconds after which it is worth looking in any case: pods change without their JobSet changing."""
+FIRST_PAUSE, LEAST = 0.5, 0.2
+"""Seconds between a watch that failed and the next one, to begin with; and between two looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,46 @@ def gather(cluster: Cluster, name: str, uid: str | None = None) -> Observed:
     jobs = _of(uid, cluster.jobs(selector))
     pods = _of(uid, cluster.pods(selector))
     return Observed(jobset, jobs, pods, _about(name, jobset, cluster.events()), name)
+
+
+def changes(
+    cluster: Cluster, name: str, most: float = MOST, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[None]:
+    """Yields at once, then whenever the JobSet has changed, and ``most`` seconds after that at the latest.
+
+    A watch is only a hint: the state is always read from the cluster (`gather`). It begins with the JobSet's
+    present state every time, so there is no version that could be too old to go on from, and what happened between a
+    look and the watch is seen.
+
+    It never ends by itself: not when the JobSet is gone, when the server restarts, or when watching is not allowed.
+    """
+    yield
+    seen: tuple[object, ...] | None = None
+    """The version that was there at the latest look, as far as is known."""
+    attempts = Attempts(FIRST_PAUSE, most, sleep=sleep)
+    while True:
+        began = time.monotonic()
+        try:
+            for event in cluster.watch(name, most):
+                version = _version(event)
+                if version != seen and event.get("type") != "BOOKMARK":
+                    seen, attempts = version, Attempts(FIRST_PAUSE, most, sleep=sleep)
+                    sleep(LEAST)  # a change seldom comes alone
+                    yield
+            ended = time.monotonic() - began
+        except CorrectableError:  # `gather` raises the error
+            ended = 0.0
+        if ended < most / 2:  # it broke off, or the server is in a hurry
+            attempts.again()
+        else:
+            attempts = Attempts(FIRST_PAUSE, most, sleep=sleep)
+        yield
+
+
+def _version(event: Object) -> tuple[object, ...]:
+    """The version of an object: its present state, sent again, is no change."""
+    found = part(event, "object", "metadata")
+    return found.get("uid"), found.get("resourceVersion"), event.get("type") == "DELETED"
 
 
 def _of(uid: str | None, objects: list[Object]) -> tuple[Object, ...]:

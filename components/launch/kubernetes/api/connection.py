@@ -65,18 +65,9 @@ class Connection:
         Raises:
             Failure: it is not there, and whole, within ``timeout`` seconds, or it is no success.
         """
-        end = time.monotonic() + timeout
-        pieces = []
-        with _failures():
-            response = self._send(method, path, query, body, timeout)
-            while piece := response.read1(PIECE):
-                pieces.append(piece)
-                if time.monotonic() > end:
-                    response.close()
-                    raise Failure(f"no whole answer within {timeout:g} s")
-            response.release_conn()
+        answer = b"".join(self._pieces(method, path, query, body, timeout, whole=True))
         try:
-            found = json.loads(b"".join(pieces))
+            found = json.loads(answer)
         except ValueError as error:
             raise Failure("what it answers is no JSON; is it a Kubernetes API server?") from error
         if not isinstance(found, dict):
@@ -89,32 +80,38 @@ class Connection:
         Raises:
             Failure: it is no success, or broke off.
         """
+        rest = b""
+        for piece in self._pieces("GET", path, query, None, idle, whole=False):
+            *lines, rest = (rest + piece).split(b"\n")
+            yield from (line.decode("utf-8", "replace") for line in lines)
+        if rest:
+            yield rest.decode("utf-8", "replace")
+
+    def _pieces(
+        self, method: str, path: str, query: Query, body: dict[str, Any] | None, timeout: float, *, whole: bool
+    ) -> Iterator[bytes]:
+        """An answer as it comes, to fresh credentials where the server did not accept those that we had.
+
+        Args:
+            timeout: seconds between two pieces; for all of them if they are to be a ``whole``.
+        """
+        options = {"serialize": False, "_request_timeout": (min(CONNECT, timeout), timeout)}
+        end = time.monotonic() + timeout
         with _failures():
-            response = self._send("GET", path, query, None, idle)
             try:
-                rest = b""
+                response = self._client.request(method, path, body, query_params=list(query), **options)
+            except ApiException as error:
+                if error.status != 401:
+                    raise
+                self.renew()  # a token that has expired may have been renewed where it came from
+                response = self._client.request(method, path, body, query_params=list(query), **options)
+            try:
                 while piece := response.read1(PIECE):
-                    *whole, rest = (rest + piece).split(b"\n")
-                    yield from (line.decode("utf-8", "replace") for line in whole)
-                if rest:
-                    yield rest.decode("utf-8", "replace")
+                    yield piece
+                    if whole and time.monotonic() > end:
+                        raise Failure(f"no whole answer within {timeout:g} s")
             finally:
                 response.close()  # whoever stops listening ends the connection
-
-    def _send(
-        self, method: str, path: str, query: Query, body: dict[str, Any] | None, timeout: float
-    ) -> urllib3.HTTPResponse:
-        """What begins to be answered; with fresh credentials where the server did not accept those that we had."""
-        options = {"serialize": False, "_request_timeout": (min(CONNECT, timeout), timeout)}
-        try:
-            found = self._client.request(method, path, body, query_params=list(query), **options)
-        except ApiException as error:
-            if error.status != 401:
-                raise
-            self.renew()  # a token that has expired may have been renewed where it came from
-            found = self._client.request(method, path, body, query_params=list(query), **options)
-        assert isinstance(found, urllib3.HTTPResponse)
-        return found
 
 
 def _configuration(place: Place) -> Configuration:
