@@ -34,9 +34,7 @@ def difficulty_report(rows: Sequence[Mapping[str, Any]], success: Mapping[str, f
         ``measured`` prompts, ``histogram`` of their success, Spearman's rho of success with ``nll`` and with the
         relative ``rank`` inside the cluster (the walk itself; negative is as it should be), and a ``warning`` or "".
     """
-    sizes: dict[int, int] = {}
-    for row in rows:
-        sizes[row["cluster"]] = sizes.get(row["cluster"], 0) + 1
+    sizes = Counter(row["cluster"] for row in rows)
     known = [row for row in rows if row["id"] in success]
     rates = [success[row["id"]] for row in known]
     nll = correlation([row["nll"] for row in known], rates)

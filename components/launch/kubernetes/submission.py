@@ -88,23 +88,20 @@ def user_of(how: KubernetesSettings, workspace: Path) -> int:
         return how.user or USER
     made = workspace.exists()
     owner = workspace.stat().st_uid if made else os.getuid()
-    if how.user is None:
-        if owner == 0:
-            raise InputError(
-                "the run's folder belongs to root, and pods never run as root: they could not write there",
-                where=workspace,
-                how=f"submit the run as another user, in a folder of theirs; or set {POD_USER}, "
-                "and let that user write",
-            )
-        return owner
-    if made and how.user != owner and not _open(workspace):
+    if how.user is None and owner == 0:
+        raise InputError(
+            "the run's folder belongs to root, and pods never run as root: they could not write there",
+            where=workspace,
+            how=f"submit the run as another user, in a folder of theirs; or set {POD_USER}, and let that user write",
+        )
+    if made and how.user not in (None, owner) and not _open(workspace):
         raise InputError(
             f"pods run as user {how.user} ({POD_USER}), and the run's folder belongs to user {owner}: they could not "
             "write there",
             where=workspace,
             how=f"leave {POD_USER} out, or submit the run as user {how.user}",
         )
-    return how.user
+    return owner if how.user is None else how.user
 
 
 def _open(workspace: Path) -> bool:
