@@ -14,7 +14,7 @@ from components.errors import InputError
 from components.launch.base import JobStatus
 from components.launch.kubernetes.api import Cluster
 from components.launch.kubernetes.diagnosis import Finding, diagnose
-from components.launch.kubernetes.names import OWNER, RUN, STAGE, Role, jobset_name, selector
+from components.launch.kubernetes.names import OWNER, RUN, SELECTOR, STAGE, Role, jobset_name
 from components.launch.kubernetes.observed import (
     ROLES,
     Observed,
@@ -85,7 +85,7 @@ def _running(observed: Observed, role: Role) -> int:
 
 def _all_runs(cluster: Cluster) -> list[ClusterRun]:
     """Those of the namespace, the newest first."""
-    found = [gather(cluster, name_of(one)) for one in cluster.jobsets(selector())]
+    found = [gather(cluster, name_of(one)) for one in cluster.jobsets(SELECTOR)]
     there = [ClusterRun.of(one) for one in found if one.jobset is not None]  # others went away between two looks
     return sorted(there, key=lambda one: one.since, reverse=True)
 

@@ -53,7 +53,8 @@ def test_a_quota_that_is_used_up(place: Place, tmp_path: Path) -> None:
     def refused() -> bool:
         """A quota counts from when its controller has seen it."""
         try:
-            cluster.delete_jobset(KubernetesLauncher().submit(wanted))
+            launcher = KubernetesLauncher()
+            launcher.cancel(launcher.submit(wanted))
         except CorrectableError as error:
             refusals.append(error)
         return bool(refusals)
@@ -77,6 +78,7 @@ def test_the_janitor_removes_what_nobody_waits_for_and_nothing_else(place: Place
         place.custom.create_namespaced_custom_object(GROUP, VERSION, place.namespace, PLURAL, one)
     assert [removal.name for removal in sweep(cluster, lambda run, workspace: None)] == ["late"]
     await_("it is gone", lambda: cluster.jobset("late") is None, 60)
-    assert cluster.jobset("alive") is not None and cluster.jobset("x") is not None
     for name in ("alive", "x"):
-        cluster.delete_jobset(name)
+        there = cluster.jobset(name)
+        assert there is not None
+        cluster.delete_jobset(name, there["metadata"]["uid"])

@@ -25,7 +25,9 @@ CALLS: dict[str, Callable[[FakeApi, Cluster], object]] = {
     ],
     "jobset": lambda api, cluster: cluster.jobset("demo-1"),
     "jobsets": lambda api, cluster: cluster.jobsets("a=b"),
-    "delete_jobset": lambda api, cluster: [api.put("jobsets", jobset()), cluster.delete_jobset("demo-1")],
+    "delete_jobset": lambda api, cluster: cluster.delete_jobset(
+        "demo-1", api.put("jobsets", jobset())["metadata"]["uid"]
+    ),
     "jobs": lambda api, cluster: cluster.jobs("a=b"),
     "pods": lambda api, cluster: cluster.pods("a=b"),
     "events": lambda api, cluster: cluster.events(),

@@ -159,18 +159,6 @@ def test_a_deletion_takes_all_that_belongs_to_it_and_only_the_object_that_is_mea
     }
 
 
-def test_a_deletion_by_name_means_what_is_there_when_it_begins(api: FakeApi, cluster: Cluster) -> None:
-    api.put("jobsets", jobset())
-
-    def again() -> None:
-        api.store.remove(("jobsets", "evenkeel", "demo-1"))
-        api.put("jobsets", jobset())
-
-    api.faults.add(Fault("dropped", method="DELETE", meanwhile=again))
-    cluster.delete_jobset("demo-1")
-    assert ("jobsets", "evenkeel", "demo-1") in api.store.objects, "somebody submitted it anew meanwhile"
-
-
 def test_a_deletion_whose_answer_is_lost_is_done(api: FakeApi, cluster: Cluster) -> None:
     uid = api.put("jobsets", jobset())["metadata"]["uid"]
     api.faults.add(Fault("lost", method="DELETE"))
@@ -179,7 +167,6 @@ def test_a_deletion_whose_answer_is_lost_is_done(api: FakeApi, cluster: Cluster)
 
 
 def test_what_is_gone_need_not_be_deleted(cluster: Cluster) -> None:
-    cluster.delete_jobset("demo-1")
     cluster.delete_jobset("demo-1", "some-uid")
 
 
@@ -189,16 +176,14 @@ def test_what_is_gone_need_not_be_deleted(cluster: Cluster) -> None:
 def test_a_log_comes_line_by_line_with_its_last_line_whole_or_not(api: FakeApi, cluster: Cluster) -> None:
     api.logs["demo-1-learner-0-0", "learner"] = "step 1\n\nstep 2 – gut\nstep 3"
     assert list(cluster.log("demo-1-learner-0-0", "learner")) == ["step 1", "", "step 2 – gut", "step 3"]
-    assert list(cluster.log("demo-1-learner-0-0", "learner", tail=1)) == ["step 3"]
 
 
 def test_a_log_is_asked_for_as_the_server_knows_it(api: FakeApi, cluster: Cluster) -> None:
     api.logs["demo-1-learner-0-0", "learner"] = "x\n"
     since = datetime(2026, 11, 22, 18, 30, 5, 700000, tzinfo=UTC)
-    list(cluster.log("demo-1-learner-0-0", "learner", since=since, previous=True, timestamps=True, follow=True))
+    list(cluster.log("demo-1-learner-0-0", "learner", since=since, timestamps=True, follow=True))
     assert api.seen[0].query == {
         "container": "learner",
-        "previous": "true",
         "timestamps": "true",
         "follow": "true",
         "sinceTime": "2026-11-22T18:30:05Z",

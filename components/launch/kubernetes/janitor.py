@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from components.launch.kubernetes.api import Cluster
-from components.launch.kubernetes.names import DEADLINE, OURS, RUN, WORKSPACE, selector
+from components.launch.kubernetes.names import DEADLINE, OURS, RUN, SELECTOR, WORKSPACE
 from components.launch.kubernetes.observed import Object, condition, labels, metadata, name_of, notes, part
 
 LATE = timedelta(minutes=10)
@@ -74,7 +74,7 @@ def sweep(cluster: Cluster, alive: Alive, now: datetime | None = None) -> Iterat
     Raises:
         InputError: the cluster is unreachable, or refuses.
     """
-    for removal in decide(cluster.jobsets(selector()), alive, now or datetime.now(UTC)):
+    for removal in decide(cluster.jobsets(SELECTOR), alive, now or datetime.now(UTC)):
         cluster.delete_jobset(removal.name, removal.uid)  # of another uid: it was submitted again
         yield removal
 

@@ -16,6 +16,8 @@ SPEC, STAGE, DEADLINE, WORKSPACE = "evenkeel/spec", "evenkeel/stage", "evenkeel/
 """Annotations of a JobSet: digest of what it requests, its stage, when it must be over, and where it was submitted."""
 COMPONENT = "app.kubernetes.io/component"
 OURS = {"app.kubernetes.io/name": "evenkeel", "app.kubernetes.io/managed-by": "evenkeel"}
+SELECTOR = ",".join(f"{key}={value}" for key, value in OURS.items())
+"""Finds the objects of all runs."""
 ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 """Label that JobSet writes on pods: 0, then one more after each restart."""
 QUEUE = "kueue.x-k8s.io/queue-name"
@@ -54,12 +56,6 @@ def labels(run: str, owner: str) -> dict[str, str]:
         if not LABEL.fullmatch(value):
             raise InputError(f"{what} {value!r} cannot be a label of Kubernetes: 63 characters at most", how=how)
     return {**OURS, "app.kubernetes.io/part-of": "evenkeel", RUN: run, OWNER: owner}
-
-
-def selector(run: str | None = None) -> str:
-    """Finds the objects of one run, or of all."""
-    wanted = OURS if run is None else {**OURS, RUN: run}
-    return ",".join(f"{key}={value}" for key, value in wanted.items())
 
 
 def host(name: str, role: Role, index: int) -> str:

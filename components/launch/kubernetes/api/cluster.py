@@ -114,20 +114,16 @@ class Cluster(Requests):
         """JobSets with these labels."""
         return self.listed(JOBSETS, ("labelSelector", selector))
 
-    def delete_jobset(self, name: str, uid: str | None = None) -> None:
+    def delete_jobset(self, name: str, uid: str) -> None:
         """Delete a JobSet; it goes after all that it owns. One that is gone is no error, and one of the same name that
-        is not the one of this ``uid`` (None: the one that is there now) stays.
+        is not the one of this ``uid`` stays.
         """
-        there = None if uid else self.jobset(name)
-        known = uid or (there["metadata"]["uid"] if there else None)
-        if known is None:
-            return
         call = self._call("delete", JOBSETS, name)
         body = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "propagationPolicy": "Foreground",
-            "preconditions": {"uid": known},  # so that the request can be repeated if its answer is lost
+            "preconditions": {"uid": uid},  # so that the request can be repeated if its answer is lost
         }
         with self._explaining(call, lambda failure: failure.contended or failure.absent):
             self._repeated("DELETE", call.path, (), body)
@@ -140,9 +136,9 @@ class Cluster(Requests):
         """Pods with these labels."""
         return self.listed(PODS, ("labelSelector", selector))
 
-    def events(self, fields: str = "type!=Normal") -> list[dict[str, Any]]:
-        """Events of the namespace with these fields; they have no labels. By default what is not as it should be."""
-        return self.listed(EVENTS, ("fieldSelector", fields))
+    def events(self) -> list[dict[str, Any]]:
+        """Events of the namespace that are not as they should be; they have no labels."""
+        return self.listed(EVENTS, ("fieldSelector", "type!=Normal"))
 
     def log(
         self,
@@ -150,27 +146,22 @@ class Cluster(Requests):
         container: str,
         *,
         since: datetime | None = None,
-        previous: bool = False,
         timestamps: bool = False,
-        tail: int | None = None,
         follow: bool = False,
     ) -> Iterator[str]:
         """Lines that a container has written; none where it has not begun, or its pod is gone.
 
         Args:
             since: leave out what is older. Servers know whole seconds only.
-            previous: of the container's run before a restart.
             timestamps: begin every line with its time and a space.
-            tail: the last lines only.
             follow: go on until the container ends.
 
         Raises:
             Unreachable: the log broke off, after the lines that were returned.
         """
-        wanted = {"container": container, "previous": previous, "timestamps": timestamps, "follow": follow}
-        query = [(name, value if isinstance(value, str) else "true") for name, value in wanted.items() if value]
+        query = [("container", container)]
+        query += [(name, "true") for name, wanted in (("timestamps", timestamps), ("follow", follow)) if wanted]
         query += [("sinceTime", f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}")] if since else []
-        query += [("tailLines", str(tail))] if tail is not None else []
         call = self._call("get", PODS, pod, "log")
         with self._explaining(call, _no_log):
             yield from self.connection.lines(call.path, query, 3600.0 if follow else self.patience.timeout)

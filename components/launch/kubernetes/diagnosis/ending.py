@@ -11,7 +11,7 @@ from components.launch.kubernetes.diagnosis.finding import (
     each,
     hint,
     latest,
-    pod_command,
+    logs_command,
     sentence,
     word,
 )
@@ -122,7 +122,7 @@ def exits(observed: Observed) -> Iterator[Finding]:
         often = f" {len(pods)} times" if len(pods) > 1 else ""
         meaning = MEANINGS.get(code)
         what = f"{role} ended{often} with exit code {code}" + (f" ({meaning})" if meaning else "")
-        how = f"{pod_command(pod, 'logs')} -c {role}"
+        how = logs_command(pod, role)
         if code == KILLED:
             how += f"; if it says nothing, its node lacked memory ({section}.memory), or its grace was over"
         for _, one in pods:
@@ -156,7 +156,7 @@ def probes(observed: Observed) -> Iterator[Finding]:
             continue
         message = silent[name_of(pod)]
         if not message.startswith("Startup"):
-            how = f"{pod_command(pod, 'logs')} -c {word(pod)}"
+            how = logs_command(pod, word(pod))
             yield Finding(f"{word(pod)} does not answer: {message}", f"pod {name_of(pod)}", how)
         elif part(pod, "status").get("phase") == "Failed":
             how = f"raise rollout.engine.start_timeout, or give it more ({section}.cpu, {section}.memory)"

@@ -13,6 +13,9 @@ Hints = tuple[tuple[str, str], ...]
 SHOWN = 3
 """Names of pods that are listed; of the others only how many they are."""
 
+LONGEST = 600
+"""Characters of a message that are shown."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -76,16 +79,16 @@ def waiting(pod: Object) -> Iterator[tuple[Object, str, str]]:
             yield container, str(found.get("reason") or ""), sentence(found.get("message"))
 
 
-def sentence(text: object, most: int = 600) -> str:
+def sentence(text: object) -> str:
     """A server's message on one line, not endlessly long, without a full stop."""
     one = " ".join(str(text or "").split()).rstrip(". ")
-    return one if len(one) <= most else f"{one[: most - 1]}…"
+    return one if len(one) <= LONGEST else f"{one[: LONGEST - 1]}…"
 
 
 def namespace(one: Object) -> str:
     return str(metadata(one).get("namespace", ""))
 
 
-def pod_command(pod: Object, verb: str = "describe pod") -> str:
-    """A command that shows more."""
-    return f"kubectl -n {namespace(pod)} {verb} {name_of(pod)}"
+def logs_command(pod: Object, container: str) -> str:
+    """The command that shows what a container has printed."""
+    return f"kubectl -n {namespace(pod)} logs {name_of(pod)} -c {container}"

@@ -11,8 +11,8 @@ from components.launch.kubernetes.diagnosis.finding import (
     each,
     hint,
     latest,
+    logs_command,
     namespace,
-    pod_command,
     sentence,
     waiting,
     word,
@@ -102,5 +102,5 @@ def initialisation(observed: Observed) -> Iterator[Finding]:
                 if one.get("exitCode") and one.get("reason") not in ("OOMKilled", *NEVER_RAN):
                     said = sentence(one.get("message"))
                     what = f"{name_of(container)} of {word(pod)} ended with exit code {one['exitCode']}"
-                    how = f"{pod_command(pod, 'logs')} -c {name_of(container)}; it reads launch.kubernetes.shared"
+                    how = f"{logs_command(pod, name_of(container))}; it reads launch.kubernetes.shared"
                     yield Finding(what + (f": {said}" if said else ""), f"pod {name_of(pod)}", how)
