@@ -27,20 +27,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         with STOPPING.on_signal():  # else a process with the number 1 ignores SIGTERM
-            return _fetch(options.uri, options.folder)
+            bucket = Depot.of(options.uri).bucket("input")
+            parcel = parcels.read(bucket, INPUT)
+            parcels.fetch(bucket, parcel, options.folder)
+            print(f"fetch: {len(parcel.files)} files in {options.folder}")
+            return 0
     except StopRequested:
         return EXIT_STOPPED
     except EvenkeelError as error:
         print(f"fetch: {error}", file=sys.stderr, flush=True)
         return leave(status_of(error))
-
-
-def _fetch(uri: str, folder: Path) -> int:
-    bucket = Depot.of(uri).bucket("input")
-    parcel = parcels.read(bucket, INPUT)
-    parcels.fetch(bucket, parcel, folder)
-    print(f"fetch: {len(parcel.files)} files in {folder}")
-    return 0
 
 
 if __name__ == "__main__":

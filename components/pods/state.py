@@ -14,7 +14,6 @@ checkpoint, and sends it again.
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 import tempfile
@@ -158,7 +157,9 @@ class State:
         """Remove what no parcel needs that is kept. A parcel of a later writer is not touched, whatever happens."""
         self._writer.check()
         names, needed = {one.name for one in self._kept}, {blob for one in self._kept for blob in one.blobs}
-        old = [name for name in self._names() if name not in names and writer_of(name) <= self._writer.number]
+        old = [
+            name for name in self._names() if name not in names and int(name.partition("-")[0]) <= self._writer.number
+        ]
         blobs = {blob for name in old for blob in self._blobs(name)}
         remove(self._bucket, old, blobs - needed)
 
@@ -212,9 +213,3 @@ def _first_lines(log: Path, count: int, copy: Path) -> Path:
 def name_of(writer: int, step: int) -> str:
     """Of a parcel. The newest comes last: that of the last writer, whatever step others have come to."""
     return f"{writer:06d}-{step:08d}.json"
-
-
-def writer_of(name: str) -> float:
-    """The number of the writer of a parcel; none is as late as that of something else."""
-    number = name.partition("-")[0]
-    return int(number) if number.isascii() and number.isdigit() else math.inf

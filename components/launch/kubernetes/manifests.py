@@ -81,29 +81,25 @@ def _replicated(plan: RunPlan, role: RolePlan) -> dict[str, Any]:
                 "backoffLimit": plan.how.replacements if single else 0,
                 "activeDeadlineSeconds": plan.how.deadline,
                 "podReplacementPolicy": "Failed",
-                "podFailurePolicy": _one_by_one() if single else _all_or_nothing(),
+                "podFailurePolicy": _pod_failures(single=single),
                 "template": template(plan, role, grace, **container),
             },
         },
     }
 
 
-def _all_or_nothing() -> dict[str, Any]:
-    """For jobs whose pods are nothing without one another: any failure is the job's. The first rule that fits counts,
-    so a pod that is evicted is a disruption whatever code it ends with."""
-    return {
-        "rules": [
-            {"action": "FailJob", "onPodConditions": [DISRUPTION]},
-            _on_codes(EXIT_BAD_INPUT, EXIT_NO_CANDIDATE),
-            _on_codes(EXIT_STOPPED),
-        ]
-    }
+def _pod_failures(*, single: bool) -> dict[str, Any]:
+    """What a job does when a pod fails. The first rule that fits counts, so a pod that is evicted is a disruption
+    whatever code it ends with.
 
-
-def _one_by_one() -> dict[str, Any]:
-    """For servers: one that is disrupted is replaced and not counted; the run goes on with the others meanwhile. One
-    that refuses its arguments, or finds that its files are not there, would do so again."""
-    return {"rules": [{"action": "Ignore", "onPodConditions": [DISRUPTION]}, _on_codes(EXIT_BAD_INPUT)]}
+    Args:
+        single: whether its pods are servers: one that is disrupted is replaced and not counted, and the run goes on
+            with the others meanwhile; one that refuses its arguments, or finds that its files are not there, would do
+            so again. Otherwise pods are nothing without one another, and any failure is the job's.
+    """
+    codes = [[EXIT_BAD_INPUT]] if single else [sorted((EXIT_BAD_INPUT, EXIT_NO_CANDIDATE)), [EXIT_STOPPED]]
+    failures = [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": values}} for values in codes]
+    return {"rules": [{"action": "Ignore" if single else "FailJob", "onPodConditions": [DISRUPTION]}, *failures]}
 
 
 def _policy(max_restarts: int) -> dict[str, Any]:
@@ -125,10 +121,6 @@ def _policy(max_restarts: int) -> dict[str, Any]:
             {"name": "hopeless", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]},
         ],
     }
-
-
-def _on_codes(*codes: int) -> dict[str, Any]:
-    return {"action": "FailJob", "onExitCodes": {"operator": "In", "values": sorted(codes)}}
 
 
 def _probes(start_timeout: float) -> dict[str, Any]:

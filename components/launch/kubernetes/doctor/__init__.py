@@ -132,17 +132,15 @@ def installed(cluster: Cluster) -> Iterator[Check]:
 
 def namespace(cluster: Cluster) -> Iterator[Check]:
     """Whether it is there, and whether it keeps pods from privileges."""
-    found = cluster.found(NAMESPACES, cluster.namespace)
     name = cluster.namespace
+    found = cluster.found(NAMESPACES, name)
+    level = labels(found or {}).get(ENFORCED)
     if found is None:
         fix = f"{PLATFORM}, or set launch.kubernetes.namespace"
         yield Check("namespace", "fail", f"there is no namespace {name}", fix)
-        return
-    if part(found, "status").get("phase") == "Terminating":
+    elif part(found, "status").get("phase") == "Terminating":
         yield Check("namespace", "fail", f"{name} is being deleted", "wait, then create it again, or use another")
-        return
-    level = labels(found).get(ENFORCED)
-    if level == "restricted":
+    elif level == "restricted":
         yield Check("namespace", "ok", f"{name}, pods are {level}")
     else:
         fix = f"kubectl label namespace {name} {ENFORCED}=restricted: runs satisfy it"
