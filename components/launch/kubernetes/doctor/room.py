@@ -134,34 +134,27 @@ def _lacking(there: Mapping[str, Decimal], requested: Mapping[str, Decimal]) -> 
 
 def claim(cluster: Cluster, how: VolumeState) -> Iterator[Check]:
     """It is there, bound or going to be, and may be mounted by many nodes."""
-    section, found = "launch.kubernetes.shared.claim", cluster.found(CLAIMS, how.claim)
-    modes, phase = part(found, "spec").get("accessModes") or [], part(found, "status").get("phase")
+    name, section, found = how.claim, "launch.kubernetes.shared.claim", cluster.found(CLAIMS, how.claim)
+    modes, kind = part(found, "spec").get("accessModes") or [], part(found, "spec").get("storageClassName")
+    phase, look = part(found, "status").get("phase"), f"kubectl -n {cluster.namespace} describe pvc {name}"
     if found is None:
         fix = f"create it (k8s/components/shared-volume), or correct {section}"
-        yield Check("claim", "fail", f"there is no claim {how.claim} in {cluster.namespace}", fix)
+        yield Check("claim", "fail", f"there is no claim {name} in {cluster.namespace}", fix)
     elif MANY not in modes:
         fix = f"create a claim with accessModes [{MANY}] (k8s/components/shared-volume) and name it in {section}"
-        yield Check("claim", "fail", f"{how.claim} is {', '.join(modes)}: pods on several nodes need {MANY}", fix)
+        yield Check("claim", "fail", f"{name} is {', '.join(modes)}: pods on several nodes need {MANY}", fix)
     elif phase == "Bound":
-        yield Check("claim", "ok", f"{how.claim}, {MANY}, bound")
+        yield Check("claim", "ok", f"{name}, {MANY}, bound")
+    elif phase == "Lost":
+        yield Check("claim", "fail", f"the volume of {name} is gone", look)
+    elif not kind:
+        yield Check("claim", "warn", f"{name} has no volume yet, and names no storage class that makes one", look)
+    elif (storage := cluster.found(STORAGE_CLASSES, kind)) is None:
+        yield Check("claim", "fail", f"{name} waits for a storage class {kind}, which is not there", look)
+    elif storage.get("volumeBindingMode") == FIRST_POD:
+        yield Check("claim", "ok", f"{name}, {MANY}, gets its volume of {kind} with the first pod")
     else:
-        yield _unbound(cluster, how.claim, str(phase), found)
-
-
-def _unbound(cluster: Cluster, name: str, phase: str, found: Object) -> Check:
-    """Whether a claim without a volume is going to get one."""
-    kind = part(found, "spec").get("storageClassName")
-    fix = f"kubectl -n {cluster.namespace} describe pvc {name}"
-    if phase == "Lost":
-        return Check("claim", "fail", f"the volume of {name} is gone", fix)
-    if not kind:
-        return Check("claim", "warn", f"{name} has no volume yet, and names no storage class that makes one", fix)
-    storage = cluster.found(STORAGE_CLASSES, kind)
-    if storage is None:
-        return Check("claim", "fail", f"{name} waits for a storage class {kind}, which is not there", fix)
-    if storage.get("volumeBindingMode") == FIRST_POD:
-        return Check("claim", "ok", f"{name}, {MANY}, gets its volume of {kind} with the first pod")
-    return Check("claim", "warn", f"{name} has no volume yet (storage class {kind})", fix)
+        yield Check("claim", "warn", f"{name} has no volume yet (storage class {kind})", look)
 
 
 def volume(how: VolumeState, user: int | None) -> Iterator[Check]:
