@@ -143,9 +143,8 @@ def merge_small(labels: Labels, centres: Array, min_size: int) -> tuple[Labels, 
 
 def rank(labels: Labels, nll: Array) -> list[int]:
     """Position of every prompt in its cluster, easiest (lowest NLL) first; ties keep the input order."""
-    ranks = [0] * len(labels)
+    ranks = np.empty(len(labels), int)
     for k in np.unique(labels):
         members = np.flatnonzero(labels == k)
-        for position, index in enumerate(members[np.argsort(nll[members], kind="stable")]):
-            ranks[int(index)] = position
-    return ranks
+        ranks[members[np.argsort(nll[members], kind="stable")]] = np.arange(len(members))
+    return list(ranks.tolist())

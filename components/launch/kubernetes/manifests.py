@@ -34,20 +34,7 @@ def jobset(plan: RunPlan) -> dict[str, Any]:
     Jobs do not wait for one another (`dependsOn` deadlocks where a scheduler places all pods or none): rank 0 waits for
     servers and other ranks by itself, and states which one it misses.
     """
-    found = _requested(plan)
-    # Two submissions of the same, also in the settings that pods find in a file, have the same digest at any time.
-    requested = json.dumps([found, plan.settings.model_dump(mode="json")], sort_keys=True)
-    found["metadata"]["annotations"] = {
-        SPEC: hashlib.sha256(requested.encode()).hexdigest(),
-        STAGE: plan.submission.stage,
-        DEADLINE: plan.until.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        WORKSPACE: str(plan.submission.workspace),
-    }
-    return found
-
-
-def _requested(plan: RunPlan) -> dict[str, Any]:
-    return {
+    found: dict[str, Any] = {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": KIND,
         "metadata": {
@@ -63,6 +50,15 @@ def _requested(plan: RunPlan) -> dict[str, Any]:
             "replicatedJobs": [_replicated(plan, role) for role in plan.roles],
         },
     }
+    # Two submissions of the same, also in the settings that pods find in a file, have the same digest at any time.
+    requested = json.dumps([found, plan.settings.model_dump(mode="json")], sort_keys=True)
+    found["metadata"]["annotations"] = {
+        SPEC: hashlib.sha256(requested.encode()).hexdigest(),
+        STAGE: plan.submission.stage,
+        DEADLINE: plan.until.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        WORKSPACE: str(plan.submission.workspace),
+    }
+    return found
 
 
 def _replicated(plan: RunPlan, role: RolePlan) -> dict[str, Any]:

@@ -57,12 +57,14 @@ def template(plan: RunPlan, role: RolePlan, grace: int, **container: Any) -> dic
     if plan.how.pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in plan.how.pull_secrets]
     metadata: dict[str, Any] = {"labels": {**plan.labels, COMPONENT: role.name}}
-    annotations, placed = _placement(plan, role)
+    annotations = dict[str, str]()
+    if role.pods.topology and plan.how.queue:
+        annotations[KUEUE_TOPOLOGY] = role.pods.topology  # Kueue places the pods that it admits
     if role.name == "learner" and role.count == 1:  # of several nodes the first alone has figures: see k8s/prometheus
         annotations |= {"prometheus.io/scrape": "true", "prometheus.io/port": str(METRICS_PORT)}
     if annotations:
         metadata["annotations"] = annotations
-    return {"metadata": metadata, "spec": {**spec, **placed}}
+    return {"metadata": metadata, "spec": {**spec, **_placement(plan, role)}}
 
 
 def _identity(plan: RunPlan) -> dict[str, int]:
@@ -126,22 +128,21 @@ def _resources(pods: PodSettings) -> dict[str, Any]:
     return {"requests": requests(pods), "limits": requests(pods)}
 
 
-def _placement(plan: RunPlan, role: RolePlan) -> tuple[dict[str, str], dict[str, Any]]:
-    """Annotations of the pod, and fields of its specification."""
-    pods, annotations = role.pods, dict[str, str]()
-    spec: dict[str, Any] = {
+def _placement(plan: RunPlan, role: RolePlan) -> dict[str, Any]:
+    """Fields of the pod's specification that say where it may run."""
+    pods, affinity = role.pods, dict[str, Any]()
+    if pods.topology and not plan.how.queue:
+        same = {RUN: plan.labels[RUN], COMPONENT: role.name}
+        term = {"labelSelector": {"matchLabels": same}, "topologyKey": pods.topology}
+        affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    spec = {
         "nodeSelector": dict(sorted(pods.node_selector.items())),
         "tolerations": [_toleration(one) for one in pods.tolerations],
         "priorityClassName": pods.priority_class,
         "runtimeClassName": pods.runtime_class,
+        "affinity": affinity,
     }
-    if pods.topology and plan.how.queue:
-        annotations[KUEUE_TOPOLOGY] = pods.topology  # Kueue places the pods that it admits
-    elif pods.topology:
-        same = {RUN: plan.labels[RUN], COMPONENT: role.name}
-        term = {"labelSelector": {"matchLabels": same}, "topologyKey": pods.topology}
-        spec["affinity"] = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    return annotations, {name: value for name, value in spec.items() if value}
+    return {name: value for name, value in spec.items() if value}
 
 
 def _toleration(taint: Toleration) -> dict[str, Any]:

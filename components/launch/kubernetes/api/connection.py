@@ -90,7 +90,8 @@ class Connection:
     def _pieces(
         self, method: str, path: str, query: Query, body: dict[str, Any] | None, timeout: float, *, whole: bool
     ) -> Iterator[bytes]:
-        """An answer as it comes, to fresh credentials where the server did not accept those that we had.
+        """An answer as it comes. Where the server does not accept our credentials, they are read again and the
+        request is repeated once.
 
         Args:
             timeout: seconds between two pieces; for all of them if they are to be a ``whole``.
