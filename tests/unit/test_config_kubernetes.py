@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from components.config import Settings, load, quantities
-from components.config.quantities import cores, size
+from components.config.quantities import amount, size
 from components.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -24,9 +24,9 @@ def refused(*overrides: str) -> str:
     return str(refusal.value)
 
 
-@pytest.mark.parametrize(("text", "amount"), [("2", 2), ("500m", Decimal("0.5")), ("0.25", Decimal("0.25"))])
-def test_cores_are_read_as_kubernetes_writes_them(text: str, amount: Decimal) -> None:
-    assert cores(text) == amount
+@pytest.mark.parametrize(("text", "expected"), [("2", 2), ("500m", Decimal("0.5")), ("0.25", Decimal("0.25"))])
+def test_cores_are_read_as_kubernetes_writes_them(text: str, expected: Decimal) -> None:
+    assert amount(text) == expected
 
 
 @pytest.mark.parametrize(("kind", "text"), [("CPU", "9" * 400), ("CPU", "9" * 400 + "m"), ("BYTES", "9" * 400 + "Gi")])
