@@ -26,15 +26,14 @@ from components.stages import wanted
 from components.types import GateCheck
 from flows.budget.estimate import begin
 from flows.budget.work import located
-from flows.governance.signers import signing_key
+from flows.governance.registry import signing_key
 from flows.host.dvc_process import one_process
 from flows.host.git import project_root
 from flows.host.processes import take_over
 from flows.prefect_runtime import events
 from flows.prefect_runtime.states import completed_as, expected_failures, value
 from flows.recording import recorded
-from flows.recording.lineage import note_starter
-from flows.recording.proposing import propose_run
+from flows.recording.lineage import note_starter, propose_run
 from flows.run.inputs import check_links
 from flows.run.parameters import AS_CONFIGURED, DEMO, Config, Launcher, Limit, Recipe, recipe_file, settings_of
 from flows.run.resumption import note_flow_run, refuse_with_resume, reopen, run_of_flow_run
@@ -75,7 +74,7 @@ def report_refusal(workspace: Workspace) -> StageResult:
 @task(name="propose", task_run_name="propose", cache_policy=NO_CACHE)
 @expected_failures
 def propose_candidate(workspace: Workspace) -> str:
-    """Put the checkpoint into the registry, see `flows.recording.proposing`; returns its digest."""
+    """Put the checkpoint into the registry, see `flows.recording.lineage`; returns its digest."""
     return propose_run(workspace, get_run_logger().warning)
 
 

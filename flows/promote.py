@@ -25,17 +25,14 @@ from components.registry.appending import check_in_force
 from flows.governance.commands import SHORT, DecisionCommands, config_of
 from flows.governance.model_registry import register_champion
 from flows.governance.policies import check_recorded
-from flows.governance.registry import RegistryContext
+from flows.governance.registry import DEFAULT, RegistryContext, named_store
 from flows.host.git import project_root
 from flows.prefect_runtime.states import completed_as, expected_failures
 from flows.promoting.answers import store_answer
-from flows.promoting.duplicates import asks_already
-from flows.promoting.evidence import approvals_needed, outcome_page
 from flows.promoting.outcome import Concluded, conclude
-from flows.promoting.registries import DEFAULT, named_store
 from flows.promoting.request import load_request
-from flows.promoting.rounds import Answer, rounds
-from flows.promoting.suspension import ARTIFACT, request_approval
+from flows.promoting.rounds import Answer, asks_already, rounds
+from flows.promoting.suspension import ARTIFACT, approvals_needed, outcome_page, request_approval
 from flows.promoting.waiting_runs import DUPLICATE
 
 

@@ -27,7 +27,7 @@ from components.registry.directory import DirectoryStore
 from components.registry.keys import new_key, public_pem, read_key, write_key
 from components.stages.gate import run as run_gate
 from components.types import StepRecord
-from flows.governance.signers import signing_key
+from flows.governance.registry import signing_key
 from flows.host.git import IDENTITY, git
 from flows.recording.lineage import outputs
 from tests.code_graph import ROOT

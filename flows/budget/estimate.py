@@ -10,8 +10,7 @@ from typing import Literal
 from components.errors import InputError
 from components.stages import wanted
 from flows.budget.costs import shape_of, slowness
-from flows.budget.history import Executed, history
-from flows.budget.identity import result_keys, settings_keys
+from flows.budget.history import Executed, history, result_keys, settings_keys
 from flows.budget.spending import HOUR, close_killed_attempt, seconds_of, spent
 from flows.budget.work import gpus_of, located, machinery, work_of
 from flows.run.workspace import Workspace

@@ -17,9 +17,8 @@ from components.registry import Candidate, candidates, read_history
 from components.registry.candidates import PROPOSABLE
 from flows.cleaning.leftovers import CleanupAction
 from flows.governance.policies import check_recorded
-from flows.governance.registry import RegistryContext, decision_on
+from flows.governance.registry import DEFAULT, RegistryContext, decision_on, named_store
 from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
-from flows.promoting.registries import DEFAULT, named_store
 from flows.promoting.request import KEY, load_request
 from flows.promoting.waiting_runs import DEPLOYMENT, LIVE, Run, resume_run, runs
 from flows.watching.runs import all_runs

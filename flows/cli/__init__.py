@@ -2,16 +2,14 @@
 
 - `runs` — ``run``, ``audit-verifier``, ``adopt``
 - `plan` — ``plan``
-- `reproducing` — ``reproduce``
-- `nightly` — ``nightly``
+- `nightly` — ``nightly``, ``reproduce``
 - `launching` — ``launch``
 - `cluster` — ``cluster status``, ``cluster logs``, ``cluster cancel``
 - `judging` — ``audit``, ``gate``, ``rules``, ``params``, ``watch``
 - `deciding` — ``approve``, ``reject``, ``promote``, ``rollback``, ``adopt-policy``
 - `registry` — ``history``, ``show``, ``verify``, ``pull``, ``export``, ``keys new``
 - `watching` — ``status``, ``logs``, ``track``, ``cancel``, ``janitor``, ``compare``
-- `machine` — ``serve``, ``doctor``, ``init``, ``update``, ``version``
-- `models` — ``model fetch``, ``model convert``
+- `machine` — ``serve``, ``doctor``, ``init``, ``update``, ``version``, ``model fetch``, ``model convert``
 - `base` — what they share: the application, its options, `main`
 
 A module's commands register themselves when it is imported.
@@ -20,8 +18,8 @@ A module's commands register themselves when it is imported.
 try:
     # `--help` shows the commands in this order.
     # isort: off
-    from flows.cli import runs, plan, launching, nightly, reproducing, watching, judging  # noqa: F401
-    from flows.cli import deciding, registry, machine, models, cluster  # noqa: F401
+    from flows.cli import runs, plan, launching, nightly, watching, judging  # noqa: F401
+    from flows.cli import deciding, registry, machine, cluster  # noqa: F401
     from flows.cli.base import app, main
 
     # isort: on

@@ -58,7 +58,7 @@ def show(
 
         write_text(page, report_of(context, found))
     if card is not None:
-        from flows.exporting.card import card as card_of
+        from flows.exporting.export import card as card_of
         from flows.exporting.export import cleared
 
         cleared(context, which)

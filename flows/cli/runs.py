@@ -36,8 +36,7 @@ from flows.host.git import project_root
 from flows.prefect_runtime.environment import loading, prefect_environment, start_server
 from flows.prefect_runtime.server_lost import NOTE, outcome_on_disk, server_needed
 from flows.recording import RunRecord, read_record, read_recording, store_run
-from flows.recording.lineage import changed_outputs, note_starter
-from flows.recording.proposing import propose_run
+from flows.recording.lineage import changed_outputs, note_starter, propose_run
 from flows.run.parameters import recipe_file
 from flows.run.resumption import refuse_with_resume, reopen
 from flows.run.workspace import Workspace, locate

@@ -1,9 +1,9 @@
 """Who decides about candidates, by which policy, and what the registry holds.
 
-- `registry` — the project's store and policy together, and the gate's judgement of a candidate
+- `registry` — the project's store, policy and signing key
 - `policies` — whether decisions hold under the chain of policies, and the champion when it is judged again
-- `comparison` — a candidate compared with the champion
+- `comparison` — the gate's judgement of a candidate, compared with the champion
 - `decisions`, `adoption` — approve, reject, promote, roll back; adopt a policy; `statements` — what a person states
 - `commands` — the commands to type next; `checkpoint` — everything known about one checkpoint; `show` — both, printed
-- `signers`, `new_key` — keys that sign; `verification` — whether stored checkpoints and records hold
+- `new_key` — keys that sign; `verification` — whether stored checkpoints and records hold
 """

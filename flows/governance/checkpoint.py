@@ -23,7 +23,8 @@ from components.registry import (
 )
 from components.registry.candidates import SHORTEST
 from components.registry.records import gate_of
-from flows.governance.registry import RegistryContext, judge
+from flows.governance.comparison import judge
+from flows.governance.registry import RegistryContext
 
 
 @dataclass(frozen=True)

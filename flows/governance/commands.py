@@ -10,8 +10,7 @@ from components.config.promotion import Action, PromotionPolicy, load_policy
 from components.errors import InputError
 from components.files import read_json
 from components.layout import Layout
-from flows.governance.registry import RegistryContext
-from flows.promoting.registries import DEFAULT
+from flows.governance.registry import DEFAULT, RegistryContext
 from flows.run.parameters import DEMO
 from flows.run.workspace import UNKNOWN_REQUEST
 from flows.watching.execution import read

@@ -1,4 +1,4 @@
-"""A candidate compared with the present champion, by its own run or now.
+"""The gate's present judgement of a candidate, compared with the present champion, by its own run or now.
 
 A comparison that is made now takes a minute or more. If all verdicts are settled and a signing key is here, it is
 stored in the registry as `comparisons/<candidate>-<champion>.json`.
@@ -16,15 +16,31 @@ from components.config import load
 from components.config.promotion import load_policy
 from components.errors import InputError
 from components.files import dump_json, sha256_bytes
+from components.gate.candidate import judge_candidate
 from components.gate.comparison import comparison_of, recorded_comparison
 from components.gate.evidence import Evidence
 from components.layout import Layout
-from components.registry import Candidate, Conflict, Store
+from components.registry import Candidate, Conflict, History, Store
 from components.registry.attestations import Attestation, attest, attested, of_comparison
-from flows.governance.signers import signing_key, verified
+from components.types import Judgement
+from flows.governance.registry import RegistryContext, signing_key, verified
 
 ANSWERS = Path(".state/evaluations")
 """Cache of answers to test prompts, in the project."""
+
+
+def judge(context: RegistryContext, candidate: Candidate, history: History, *, compare: bool = True) -> Judgement:
+    """The gate's judgement of a candidate by the project's policy, compared with the champion of these records.
+
+    Args:
+        compare: evaluate both on the same prompts if that was not done yet, which takes a minute or more. Without it
+            the check of the comparison fails.
+    """
+    champion = history.champion
+    comparison = (
+        comparison_with(context.project, context.store, candidate, champion.digest, now=compare) if champion else None
+    )
+    return judge_candidate(context.store, candidate, context.policy, comparison)
 
 
 def comparison_with(

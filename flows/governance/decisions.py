@@ -32,8 +32,9 @@ from components.registry.promotion import check_judgement, final, not_rejected
 from components.registry.rollback import starters_of_run, target
 from components.registry.starters import started_by
 from components.types import Judgement
+from flows.governance.comparison import judge
 from flows.governance.model_registry import register_champion
-from flows.governance.registry import RegistryContext, judge
+from flows.governance.registry import RegistryContext
 from flows.governance.statements import StatementOptions, make_statement
 from flows.promoting.waiting_runs import resume
 

@@ -1,19 +1,27 @@
-"""The project's registry: its store and policy, and the gate's present judgement of a candidate."""
+"""The project's registry: its store and policy, the key that signs checkpoints here, and those of the registry whose
+signature holds."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
+from components.checkpoints.checks import check_stored
 from components.config import Settings
-from components.config.promotion import Policy
-from components.gate.candidate import judge_candidate
-from components.registry import Candidate, History, PromotionRecord, Store, open_store, read_history
+from components.config.keys import own_key_file
+from components.config.promotion import Policy, load_policy
+from components.config.registry import RegistrySettings
+from components.errors import InputError
+from components.files import dump_line
+from components.registry import PromotionRecord, Store, open_store, read_history
 from components.registry.candidates import PREFIX as CANDIDATES
 from components.registry.candidates import read_candidate
 from components.registry.promotion import final
 from components.registry.records import PREFIX as RECORDS
-from components.types import Judgement
+from components.registry.signing import fingerprint, verify
 from flows.run.parameters import DEMO
 
 
@@ -48,17 +56,76 @@ def decision_on(store: Store, digest: str) -> PromotionRecord | None:
     return None if candidate is None else final(read_history(store), candidate)
 
 
-def judge(context: RegistryContext, candidate: Candidate, history: History, *, compare: bool = True) -> Judgement:
-    """The gate's judgement of a candidate by the project's policy, compared with the champion of these records.
+DEFAULT = str(RegistrySettings().path)
 
-    Args:
-        compare: evaluate both on the same prompts if that was not done yet, which takes a minute or more. Without it
-            the check of the comparison fails.
+
+def name_of(settings: RegistrySettings) -> str:
+    """The text for these settings. They hold no secret."""
+    given = settings.model_dump(mode="json", exclude_defaults=True)
+    return str(settings.path) if set(given) <= {"path"} else dump_line(given).strip()
+
+
+def named_store(project: Path, text: str) -> Store:
+    """The store that the text names.
+
+    Raises:
+        InputError: it names none.
     """
-    from flows.governance.comparison import comparison_with  # slow to import
+    try:
+        # Not from JSON at once: pydantic would then refuse the paths that are there by default.
+        given = RegistrySettings.model_validate(json.loads(text) if text.startswith("{") else {"path": text})
+    except (ValueError, RecursionError) as error:
+        how = "give a folder of the project, or the section `registry` of the run's params.yaml as JSON"
+        raise InputError(f"not a registry: {_said(error)}", where="registry", how=how) from error
+    return open_store(given.under(project))
 
-    champion = history.champion
-    comparison = (
-        comparison_with(context.project, context.store, candidate, champion.digest, now=compare) if champion else None
-    )
-    return judge_candidate(context.store, candidate, context.policy, comparison)
+
+def _said(error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_input=False)[0]
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+
+
+def signing_key(project: Path, policy: Policy) -> Path | None:
+    """The private key to sign with; made now where there is none and the policy lists no signers.
+
+    Returns:
+        None where the policy lists signers and none of their keys is here.
+
+    Raises:
+        InputError: the key cannot be read, others can read it, or it cannot be written.
+    """
+    from components.registry.keys import public_pem, read_key  # loads cryptography
+
+    path, listed = own_key_file(project), policy.settings.signers.values()
+    if not path.exists():
+        if listed:
+            return None
+        _make(path)
+    own = fingerprint(public_pem(read_key(path)))
+    return path if not listed or own in map(fingerprint, listed) else None
+
+
+def _make(path: Path) -> None:
+    """Write a new key; one that another process has just written stays."""
+    from components.registry.keys import new_key, write_key
+
+    try:
+        write_key(new_key("checkpoints"), path)
+    except InputError:
+        if not path.exists():
+            raise
+
+
+def verified(project: Path, store: Store, digest: str) -> Path:
+    """The folder of a stored checkpoint that may be loaded: its files, its format and its signature hold.
+
+    Raises:
+        InputError: one of them does not, or it is not stored.
+    """
+    policy = load_policy(project)
+    tree = store.tree(digest)
+    check_stored(tree)
+    verify(store, digest, policy.signers)
+    return tree

@@ -17,8 +17,7 @@ from uuid import UUID
 from prefect.events import emit_event
 
 from components.files import read_json
-from flows.governance.registry import decision_on, project_store
-from flows.promoting.registries import name_of
+from flows.governance.registry import decision_on, name_of, project_store
 from flows.run.workspace import Outcome, Workspace
 
 CANDIDATE, WAITING = "checkpoint.candidate", "checkpoint.waiting"

@@ -1,13 +1,19 @@
-"""An answer becomes a statement of a person, which is kept. Whether it counts is for the policy to say.
+"""The form that a person fills in, and the answer, which becomes a statement of that person, and is kept.
 
-A signed one is pasted, and anything can be: what does not count is not kept.
+The server holds the form to its schema before it lets the run go on. No field that decides has a default: an empty
+form, and a resumption without a form, decide nothing. Nothing is filled in beforehand either, because Prefect takes a
+field that is for one that need not be filled in. Whether the statement counts is for the policy to say. A signed one is
+pasted, and anything can be: what does not count is not kept.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
+
+from prefect.input import RunInput
+from pydantic import ConfigDict, Field, ValidationError
 
 from components.config.people import person
 from components.config.promotion import Action, PromotionPolicy
@@ -28,8 +34,67 @@ from components.registry.clock import utc_now
 from components.registry.standing import check_counts
 from components.registry.starters import started_by
 from flows.governance.registry import RegistryContext
-from flows.promoting.form import Decision, filled
 from flows.promoting.request import Request
+
+NOT_BLANK = r"\S"
+
+
+class Decision(RunInput):
+    """Approve or reject, by whom, and why."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    decision: Literal["approve", "reject"] = Field(description="approve makes it the champion; reject turns it down.")
+    by: str = Field(
+        title="Your name",
+        min_length=1,
+        max_length=200,
+        pattern=NOT_BLANK,
+        description="Recorded as you type it.",
+    )
+    reason: str = Field("", max_length=4000, description="Why. It is recorded.")
+
+
+class SignedDecision(Decision):
+    """The same where the policy requires signatures: a typed name proves nothing."""
+
+    signed_approval: str = Field(
+        "",
+        max_length=20_000,
+        description="What the command above prints. Its reason counts, not the one typed here.",
+    )
+
+
+class ReasonedDecision(Decision):
+    """The same where the gate leaves something to the person."""
+
+    reason: str = Field(min_length=1, max_length=4000, pattern=NOT_BLANK, description="Why. It is recorded.")
+
+
+def form(signed: bool, doubtful: bool, shown: str) -> type[Decision]:
+    """The form with ``shown`` (Markdown) above it.
+
+    Args:
+        signed: the policy asks for signatures; a signed statement has its reason in itself.
+        doubtful: the gate leaves something to the person, who then has to say why.
+    """
+    kind = SignedDecision if signed else ReasonedDecision if doubtful else Decision
+    return kind.with_initial_data(description=shown)
+
+
+def filled(values: Any) -> SignedDecision:
+    """What a person filled in, with or without a signature.
+
+    Raises:
+        InputError: it is no decision.
+    """
+    try:
+        return SignedDecision.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the form"
+        raise InputError(f"not a decision: {first['msg']}", where=where, how="fill in the form again") from error
+
 
 ACTIONS: dict[str, Action] = {"approve": "promote", "reject": "reject"}
 FIELD = "signed_approval"

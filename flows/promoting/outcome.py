@@ -18,7 +18,8 @@ from components.registry import (
     sound_history,
 )
 from components.types import Judgement
-from flows.governance.registry import RegistryContext, judge
+from flows.governance.comparison import judge
+from flows.governance.registry import RegistryContext
 
 LONGEST = 300
 """Characters of a reason that a state shows; the record has all of it."""

@@ -19,9 +19,9 @@ from components.layout import Layout
 from components.registry import Candidate, PromotionRecord, Store, champion, read_candidate, sound_history
 from components.types import Judgement
 from flows.governance.checkpoint import CheckpointView
-from flows.governance.comparison import comparison_key
+from flows.governance.comparison import comparison_key, judge
 from flows.governance.policies import known_policies, problems
-from flows.governance.registry import RegistryContext, judge
+from flows.governance.registry import RegistryContext
 from flows.run.parameters import DEMO
 from flows.serving.pages import EVIDENCE, TYPES, addresses
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from components.registry.candidates import digits
+from flows.governance.registry import DEFAULT
 from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
-from flows.promoting.registries import DEFAULT
 from flows.serving.service import served
 
 DEPLOYMENT = "promote"

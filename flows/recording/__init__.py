@@ -1,10 +1,8 @@
 """What remains of a run: its record, its branch, and its outputs and inputs in the DVC remote.
 
-- `record` — `run.json`: what ran, on what, how it ended, and every figure
-- `machine` — the machine and the packages, for when a result does not come out again
+- `record` — `run.json`: what ran, on which machine with which packages, how it ended, and every figure
 - `inputs` — puts inputs that neither Git nor DVC tracks under DVC
-- `lineage` — where a candidate comes from, and who started the run
-- `proposing` — puts the checkpoint into the registry
+- `lineage` — where a candidate comes from, and who started the run; puts the checkpoint into the registry
 - `storing` — writes all of that to the run's branch (`flows.host.branches`) at the end of a run, and pushes; the result
   is in the workspace's `.state/recording.json`
 - `reproduction` — checks the branch out and executes it again; `comparison` — compares the results with the record

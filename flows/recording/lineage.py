@@ -1,4 +1,5 @@
-"""Where a candidate comes from: `lineage.json` in its evidence, which the gate compares with `dvc.lock`.
+"""Where a candidate comes from: `lineage.json` in its evidence, which the gate compares with `dvc.lock`; and putting
+the candidate into the registry, at the end of its run and when a finished run is resumed.
 
 Who started the run is a claim without proof. At a terminal it is Git's configured identity and the login; in a deployed
 run it is the creator that Prefect recorded for the flow run. Prefect has no users: for a run that was started in its UI
@@ -11,19 +12,25 @@ import getpass
 import hashlib
 import json
 import platform
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from components.code_digest import code_digest
+from components.config.promotion import load_policy
 from components.errors import InputError
 from components.files import os_errors, read_json, sha256_json, sha256_tree, write_json
+from components.gate.bundle import gather
+from components.registry import propose
+from components.working import working
+from flows.governance.registry import project_store, signing_key
 from flows.host.branches import branch_of
 from flows.host.dvc import locked_in
 from flows.host.git import SNAPSHOT_IDENTITY, git, succeeds
-from flows.recording.machine import packages
+from flows.recording.record import packages
 from flows.run.workspace import Workspace
 
 SCHEMA = 1
@@ -133,3 +140,29 @@ def _of_flow_run(flow_run_id: str) -> Sequence[str] | None:
         if by.type == "SCHEDULE" and made.deployment_id:
             return [f"schedule:{client.read_deployment(made.deployment_id).name}"]
     return [str(by.display_value)]
+
+
+def propose_run(workspace: Workspace, warn: Callable[[str], None]) -> str:
+    """Store the checkpoint with its evidence; returns its digest. Proposing twice changes nothing, unless its record or
+    its evidence in the registry is damaged or unsigned: the messages of `components.gate.checks` advise it then.
+
+    Args:
+        warn: receives what is left out, and that the checkpoint is unsigned.
+
+    Raises:
+        NoCandidate: the gate failed.
+        InputError: the checkpoint is refused or cannot be stored.
+    """
+    layout, evidence, lineage = workspace.layout, workspace.layout.state / "evidence", trace(workspace)
+    origin = {name: lineage[name] for name in ("run", "commit", "tree", "started_by")}
+    omitted = gather(layout, lineage, evidence)
+    key = signing_key(workspace.project, load_policy(workspace.project))
+    if omitted:
+        warn(f"too large to be kept with the candidate: {', '.join(sorted(omitted))}")
+    if key is None:
+        warn("the checkpoint is not signed: no key of a signer that the policy lists is here")
+    store = project_store(workspace.project, workspace.settings)
+    with working("copying the checkpoint to the registry"):
+        digest = propose(store, layout.train_checkpoint, evidence, read_json(layout.gate), origin, key=key).digest
+    shutil.rmtree(evidence)
+    return digest

@@ -22,8 +22,7 @@ from flows.host.dvc import configure
 from flows.host.git import RECORD, at_commit, check_out, git
 from flows.host.processes import take_over
 from flows.recording.comparison import OUTCOME, Comparison, Difference, compare_stage
-from flows.recording.machine import differences, this_machine
-from flows.recording.record import RunRecord, parse_record
+from flows.recording.record import RunRecord, differences, parse_record, this_machine
 from flows.run.inputs import fetch, recorded_inputs
 from flows.run.stages import StageFailed, StageResult, execute, reproduce
 from flows.run.workspace import Workspace

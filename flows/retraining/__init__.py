@@ -1,8 +1,8 @@
 """Retraining on new data, for `evenkeel nightly`: what is new, what to train on, and from which checkpoint.
 
-- `incoming` — the files of the folder that new data arrive in, and which of them are still being written
 - `ledger` — the files that have joined, in the order in which they were first seen, and the runs that ended
-- `joining` — the configured source and all of them as one file, newer versions in the place of earlier ones
+- `joining` — the files of the folder that new data arrive in, without those that are still being written; the
+  configured source and all of them as one file, newer versions in the place of earlier ones
 - `plan` — the run that follows, or that there is nothing to do
 - `summaries` — the result as text and as Markdown
 

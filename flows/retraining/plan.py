@@ -21,12 +21,10 @@ from components.registry import champion as champion_of
 from components.registry import sound_history
 from components.words import plural
 from flows.governance.policies import check_champion
-from flows.governance.registry import RegistryContext, project_store
-from flows.governance.signers import verified
+from flows.governance.registry import RegistryContext, project_store, verified
 from flows.host.git import succeeds
 from flows.recording import read_record
-from flows.retraining.incoming import SkippedFile, scan
-from flows.retraining.joining import add_new_files, join
+from flows.retraining.joining import SkippedFile, add_new_files, join, scan
 from flows.retraining.ledger import FinishedRun, JoinedFile, Ledger, current
 from flows.run.workspace import Workspace, locate
 

@@ -16,9 +16,8 @@ from components.registry import Candidate, Store, candidates, decided, read_hist
 from components.words import plural
 from flows.display.output import field, plain_table, say
 from flows.governance.commands import SHORT, DecisionCommands, config_of
-from flows.governance.registry import RegistryContext
+from flows.governance.registry import DEFAULT, RegistryContext, named_store
 from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
-from flows.promoting.registries import DEFAULT, named_store
 from flows.promoting.waiting_runs import Run, server_url
 from flows.promoting.waiting_runs import runs as runs_of_promote
 from flows.watching.runs import RunView

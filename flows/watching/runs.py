@@ -16,9 +16,8 @@ from components.files import read_text
 from components.processes.living import lives
 from components.stages import STAGES, wanted
 from flows.display.board import Board, StageView, Tail
-from flows.governance.registry import decision_on, project_store
+from flows.governance.registry import decision_on, name_of, project_store
 from flows.host.processes import OWNER_VARIABLE, mark_of, marked
-from flows.promoting.registries import name_of
 from flows.run.resumption import workspaces
 from flows.run.workspace import RunFolder
 from flows.watching.execution import Execution, read
@@ -48,7 +47,7 @@ class RunView(RunFolder):
 
     @property
     def registry(self) -> str | None:
-        """The registry that its candidate is in, as `flows.promoting.registries` names it; None where there is none."""
+        """The registry that its candidate is in, as `flows.governance.registry` names it; None where there is none."""
         if self.settings is None or self.execution is None or not self.execution.candidate:
             return None
         return name_of(self.settings.registry)

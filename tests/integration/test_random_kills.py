@@ -25,8 +25,7 @@ from components.files import manifest
 from components.launch import Job
 from components.launch.processes import ProcessLauncher
 from components.registry import open_store, read_history
-from flows.governance.registry import RegistryContext
-from flows.governance.signers import signing_key
+from flows.governance.registry import RegistryContext, signing_key
 from flows.governance.verification import verify_checkpoint
 from flows.host.git import git
 from tests import fake_line

@@ -27,7 +27,7 @@ from components.policy.lora import adapted
 from components.policy.tiny import build_model, build_tokenizer
 from components.registry import DirectoryStore
 from flows.cli import app
-from flows.governance.signers import signing_key
+from flows.governance.registry import signing_key
 from flows.host.git import git
 from tests.code_graph import ROOT
 from tests.proposals import commit, propose_run, write_lock, write_run

@@ -23,8 +23,7 @@ from components.stages import STAGES, wanted
 from flows.budget import costs, spending, work
 from flows.budget.display import duration, line, markdown
 from flows.budget.estimate import FIXED, begin, estimate
-from flows.budget.history import Executed, history, path_of, record_execution
-from flows.budget.identity import result_keys, settings_keys
+from flows.budget.history import Executed, history, path_of, record_execution, result_keys, settings_keys
 from flows.budget.spending import HOUR, BudgetSpent, attempt, close_killed_attempt, seconds_of, spent
 from flows.budget.work import gpus_of, work_of
 from flows.host import processes

@@ -25,7 +25,7 @@ from flows.host.branches import commit_run
 from flows.host.dvc_process import one_process
 from flows.host.git import git
 from flows.recording import RecordingResult, RunRecord, read_record, read_recording, recorded, storing
-from flows.recording.machine import cpu_model, differences, packages, this_machine
+from flows.recording.record import cpu_model, differences, packages, this_machine
 from flows.run.resumption import note_flow_run, reopen, run_of_flow_run
 from flows.run.workspace import Workspace, locate
 from tests.unit import flows_project

@@ -32,7 +32,7 @@ from components.registry.keys import new_key, public_pem, read_key, write_key
 from components.registry.records import verdict
 from components.registry.signing import PREFIX
 from flows.cli import app
-from flows.governance.signers import signing_key, verified
+from flows.governance.registry import signing_key, verified
 from flows.host.git import IDENTITY, git
 from tests.code_graph import ROOT
 from tests.proposals import commit, empty_project, propose_in

@@ -11,7 +11,7 @@ import pytest
 
 from components.errors import InputError
 from components.files import read_json
-from flows.cli import reproducing
+from flows.cli import nightly
 from flows.host.dvc_process import one_process
 from flows.host.git import git
 from flows.recording import recorded, reproduction, storing
@@ -24,7 +24,7 @@ from tests.unit.flows_project import STAGES, command, ready
 
 @pytest.fixture(autouse=True)
 def _two_stages(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (storing, reproduction, reproducing):
+    for module in (storing, reproduction, nightly):
         monkeypatch.setattr(module, "wanted", lambda settings: list(STAGES))
     monkeypatch.setattr(storing, "OPTIONAL", {})
 

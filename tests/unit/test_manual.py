@@ -14,8 +14,7 @@ from test_flows_cli import RUNNER
 from components.config import Settings
 from flows.cli import app
 from flows.manual.__main__ import page
-from flows.manual.commands import leaves
-from flows.manual.outputs import OUTPUTS
+from flows.manual.commands import OUTPUTS, leaves
 from tests.code_graph import ROOT
 from tests.proposals import write_run
 

@@ -34,20 +34,17 @@ from components.registry.statements import state
 from components.types import Judgement
 from flows.cleaning import approval_requests
 from flows.governance.commands import DecisionCommands, config_of
-from flows.governance.registry import RegistryContext
-from flows.governance.signers import signing_key
+from flows.governance.registry import DEFAULT, RegistryContext, name_of, named_store, signing_key
 from flows.host.git import git
 from flows.prefect_runtime import events
-from flows.promoting import duplicates, registries, suspension
 from flows.promoting import rounds as rounds_module
-from flows.promoting.answers import store_answer
-from flows.promoting.evidence import approvals_needed, outcome_page, request_page
-from flows.promoting.form import Decision, SignedDecision, filled, form
+from flows.promoting import suspension
+from flows.promoting.answers import Decision, SignedDecision, filled, form, store_answer
 from flows.promoting.outcome import Concluded, Undecided, conclude
-from flows.promoting.registries import DEFAULT, name_of, named_store
 from flows.promoting.report import pages
 from flows.promoting.request import KEY, Request, load_request, store_request
 from flows.promoting.rounds import Rounds, rounds
+from flows.promoting.suspension import approvals_needed, outcome_page, request_page
 from flows.promoting.waiting_runs import Run
 from flows.run.workspace import UNKNOWN_REQUEST, RunRequest
 from flows.serving.automations import MESSAGES
@@ -453,26 +450,26 @@ def test_the_oldest_of_several_runs_asks() -> None:
     mine = flow_run(2)
     runs = [flow_run(3), mine, flow_run(1, digest=DIGEST[:12]), flow_run(0), flow_run(0, digest="b" * 64)]
     client = SimpleNamespace(read_flow_runs=lambda **_: runs)
-    assert duplicates.asks_already(client, mine, DIGEST, "registry") is runs[3]  # type: ignore[arg-type]
-    assert duplicates.asks_already(client, runs[3], DIGEST, "registry") is None  # type: ignore[arg-type]
-    assert duplicates.asks_already(client, flow_run(9, registry="other"), DIGEST, "other") is None  # type: ignore[arg-type]
+    assert rounds_module.asks_already(client, mine, DIGEST, "registry") is runs[3]  # type: ignore[arg-type]
+    assert rounds_module.asks_already(client, runs[3], DIGEST, "registry") is None  # type: ignore[arg-type]
+    assert rounds_module.asks_already(client, flow_run(9, registry="other"), DIGEST, "other") is None  # type: ignore[arg-type]
     printed = flow_run(0, digest=f"sha256:{DIGEST}")
     client = SimpleNamespace(read_flow_runs=lambda **_: [printed])
-    assert duplicates.asks_already(client, mine, DIGEST, "registry") is printed  # type: ignore[arg-type]
+    assert rounds_module.asks_already(client, mine, DIGEST, "registry") is printed  # type: ignore[arg-type]
 
 
 def test_a_run_that_names_no_registry_asks_about_the_default_one() -> None:
     plain = flow_run(0)
     del plain.parameters["registry"]
     client = SimpleNamespace(read_flow_runs=lambda **_: [plain])
-    assert duplicates.asks_already(client, flow_run(1), DIGEST, "registry") is plain  # type: ignore[arg-type]
-    assert duplicates.asks_already(client, flow_run(1), DIGEST, "elsewhere") is None  # type: ignore[arg-type]
+    assert rounds_module.asks_already(client, flow_run(1), DIGEST, "registry") is plain  # type: ignore[arg-type]
+    assert rounds_module.asks_already(client, flow_run(1), DIGEST, "elsewhere") is None  # type: ignore[arg-type]
 
 
 def test_a_run_that_was_started_by_hand_has_no_others() -> None:
     mine = flow_run(1)
     mine.deployment_id = None
-    assert duplicates.asks_already(SimpleNamespace(), mine, DIGEST, "registry") is None  # type: ignore[arg-type]
+    assert rounds_module.asks_already(SimpleNamespace(), mine, DIGEST, "registry") is None  # type: ignore[arg-type]
 
 
 # The janitor
@@ -637,7 +634,7 @@ def test_a_registry_is_named_by_its_folder_and_nothing_else_is_taken(tmp_path: P
 
 def test_a_bucket_is_named_by_its_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     opened: list[RegistrySettings] = []
-    monkeypatch.setattr(registries, "open_store", opened.append)
+    monkeypatch.setattr("flows.governance.registry.open_store", opened.append)
     bucket = RegistrySettings(kind="s3", bucket="models", prefix="team", endpoint_url="http://127.0.0.1:9000")
     named_store(tmp_path, name_of(bucket))
     assert opened == [bucket.under(tmp_path)]

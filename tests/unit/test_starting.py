@@ -18,7 +18,7 @@ from components.config.shipped import install
 from components.errors import InputError
 from components.installed import check_installed
 from components.stages import STAGES
-from flows.budget.identity import result_keys
+from flows.budget.history import result_keys
 from flows.cli import app
 from flows.host.git import git
 from flows.run.workspace import locate

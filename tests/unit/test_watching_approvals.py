@@ -17,9 +17,8 @@ from components.config.promotion import FILE, load_policy
 from components.registry import DirectoryStore
 from flows.cli import app
 from flows.governance.decisions import approve_candidate, reject_candidate
-from flows.governance.registry import RegistryContext
+from flows.governance.registry import DEFAULT, RegistryContext
 from flows.governance.statements import StatementOptions
-from flows.promoting.registries import DEFAULT
 from flows.watching import approvals
 from flows.watching.approvals import Found, find_waiting
 from tests.proposals import empty_project, propose_in

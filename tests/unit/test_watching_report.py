@@ -14,8 +14,8 @@ from components.files import read_json, write_json, write_text
 from components.layout import Layout
 from flows.run.workspace import Workspace
 from flows.serving.pages import PAGES_VARIABLE
-from flows.watching import report
-from flows.watching.report import markdown
+from flows.watching import artifacts
+from flows.watching.artifacts import markdown
 from tests.unit import report_fixture
 
 DIGEST = "3f9a0c17b2d4" + "e" * 52
@@ -29,7 +29,7 @@ def workspace(layout: Layout) -> Workspace:
 
 @pytest.fixture(autouse=True)
 def command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "approval_of_run", lambda *_: LINE)
+    monkeypatch.setattr(artifacts, "approval_of_run", lambda *_: LINE)
 
 
 def test_a_candidate_is_shown_with_figures_checks_and_plots(tmp_path: Path) -> None:

@@ -21,10 +21,8 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from components.files import append_line
 from components.layout import Layout
 from flows.run.workspace import Workspace
-from flows.watching import channel as channels
 from flows.watching import watcher as watchers
-from flows.watching.channel import Artifact, Channel
-from flows.watching.watcher import STEPS, SignalTable, Watcher, pace
+from flows.watching.watcher import STEPS, Artifact, Channel, SignalTable, Watcher, pace
 
 
 class FakeServer:
@@ -56,8 +54,8 @@ class FakeServer:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
     fake = FakeServer()
-    monkeypatch.setattr(channels, "get_client", lambda **_: fake)
-    monkeypatch.setattr(channels, "get_run_logger", lambda: logging.getLogger("test.channel"))
+    monkeypatch.setattr(watchers, "get_client", lambda **_: fake)
+    monkeypatch.setattr(watchers, "get_run_logger", lambda: logging.getLogger("test.channel"))
     return fake
 
 
@@ -88,7 +86,7 @@ def test_a_server_that_is_away_is_said_once_and_asked_again_later(
     open_channel: Channel, server: FakeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    monkeypatch.setattr(channels, "PAUSES", (0.05,))
+    monkeypatch.setattr(watchers, "PAUSES", (0.05,))
     artifact = Artifact("run-signals", "table")
     server.broken = httpx.ConnectError("refused")
     for text in ("one", "two", "three"):
@@ -192,8 +190,8 @@ def test_a_server_that_never_answers_holds_up_nothing(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A real socket that takes the request, and a real client."""
-    monkeypatch.setattr(channels, "get_run_logger", lambda: logging.getLogger("test.channel"))
-    monkeypatch.setattr(channels, "TIMEOUT", 0.4)
+    monkeypatch.setattr(watchers, "get_run_logger", lambda: logging.getLogger("test.channel"))
+    monkeypatch.setattr(watchers, "TIMEOUT", 0.4)
     monkeypatch.setattr(watchers, "LAST", 0.2)
     with (
         closing(socket.create_server(("127.0.0.1", 0))) as listening,
