@@ -23,8 +23,15 @@ from flows.host.git import project_root
 from flows.post_training import run_workspace
 from flows.prefect_runtime.states import completed_as, expected_failures
 from flows.retraining.ledger import FinishedRun, Ledger, StartedRun
-from flows.retraining.plan import RetrainingPlan, Start, plan_retraining
-from flows.retraining.summaries import markdown, summary_after, summary_before, unchanged_summary
+from flows.retraining.plan import (
+    RetrainingPlan,
+    Start,
+    markdown,
+    plan_retraining,
+    summary_after,
+    summary_before,
+    unchanged_summary,
+)
 from flows.run.parameters import AS_CONFIGURED, Config, Launcher, Limit, settings_of
 from flows.run.resumption import reopen, run_of_flow_run
 from flows.run.workspace import Outcome, Workspace

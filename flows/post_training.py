@@ -30,7 +30,7 @@ from flows.governance.registry import signing_key
 from flows.host.dvc_process import one_process
 from flows.host.git import project_root
 from flows.host.processes import take_over
-from flows.prefect_runtime import events
+from flows.prefect_runtime import states
 from flows.prefect_runtime.states import completed_as, expected_failures, value
 from flows.recording import recorded
 from flows.recording.lineage import note_starter, propose_run
@@ -148,7 +148,7 @@ def run_workspace(workspace: Workspace, *, fresh: bool = False) -> Outcome:
             running.set_outcome(outcome.candidate, outcome.reason)
     for problem in recorder.result.problems if recorder.result else ():
         get_run_logger().warning(problem)
-    events.announce(workspace, outcome)
+    states.announce(workspace, outcome)
     get_run_logger().info("%s: %s", outcome.run_id, outcome.candidate or f"no candidate\n{outcome.reason}")
     return outcome
 

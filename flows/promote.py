@@ -28,8 +28,7 @@ from flows.governance.policies import check_recorded
 from flows.governance.registry import DEFAULT, RegistryContext, named_store
 from flows.host.git import project_root
 from flows.prefect_runtime.states import completed_as, expected_failures
-from flows.promoting.answers import store_answer
-from flows.promoting.outcome import Concluded, conclude
+from flows.promoting.answers import Concluded, conclude, store_answer
 from flows.promoting.request import load_request
 from flows.promoting.rounds import Answer, asks_already, rounds
 from flows.promoting.suspension import ARTIFACT, approvals_needed, outcome_page, request_approval

@@ -15,8 +15,7 @@ from flows.display.output import markdown_table
 from flows.host.git import project_root
 from flows.post_training import run_stage
 from flows.prefect_runtime.states import expected_failures
-from flows.recording.comparison import Comparison
-from flows.recording.reproduction import checked_out, reproduce_run
+from flows.recording.reproduction import Comparison, checked_out, reproduce_run
 
 ARTIFACT = "reproduction"
 SHOWN = 200

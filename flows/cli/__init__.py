@@ -5,10 +5,10 @@
 - `nightly` — ``nightly``, ``reproduce``
 - `launching` — ``launch``
 - `cluster` — ``cluster status``, ``cluster logs``, ``cluster cancel``
-- `judging` — ``audit``, ``gate``, ``rules``, ``params``, ``watch``
 - `deciding` — ``approve``, ``reject``, ``promote``, ``rollback``, ``adopt-policy``
 - `registry` — ``history``, ``show``, ``verify``, ``pull``, ``export``, ``keys new``
-- `watching` — ``status``, ``logs``, ``track``, ``cancel``, ``janitor``, ``compare``
+- `watching` — ``status``, ``logs``, ``track``, ``cancel``, ``janitor``, ``compare``, ``audit``, ``gate``, ``rules``,
+  ``params``, ``watch``
 - `machine` — ``serve``, ``doctor``, ``init``, ``update``, ``version``, ``model fetch``, ``model convert``
 - `base` — what they share: the application, its options, `main`
 
@@ -18,7 +18,7 @@ A module's commands register themselves when it is imported.
 try:
     # `--help` shows the commands in this order.
     # isort: off
-    from flows.cli import runs, plan, launching, nightly, watching, judging  # noqa: F401
+    from flows.cli import runs, plan, launching, nightly, watching  # noqa: F401
     from flows.cli import deciding, registry, machine, cluster  # noqa: F401
     from flows.cli.base import app, main
 

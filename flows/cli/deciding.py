@@ -15,9 +15,9 @@ from components.registry import Approval, NotApproved
 from flows.cli.base import DEMO, Config, app, console
 from flows.governance import adoption, decisions, show
 from flows.governance.commands import DecisionCommands
+from flows.governance.decisions import StatementOptions
 from flows.governance.policies import check_recorded
 from flows.governance.registry import RegistryContext, project_store
-from flows.governance.statements import StatementOptions
 from flows.host.git import project_root
 
 Digest = Annotated[str, typer.Argument(help="Digest of the candidate, or its first digits.")]
@@ -48,7 +48,7 @@ def approve(
         _print(options, lambda: decisions.write_approval(context, digest, options))
         return
     with console.status("judging the candidate again"):
-        found = decisions.approve_candidate(context, digest, options)
+        found = decisions.promote_candidate(context, digest, options)
     _show(context, found)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from components.config import load
-from components.errors import InputError
+from components.errors import EXIT_NO_CANDIDATE, InputError
 from components.files import write_text
 from components.printing import printable
 from components.registry import sound_history
@@ -90,8 +90,8 @@ def verify(
         found = verification.verify_all(context)
     else:
         found = verification.verify_checkpoint(context, "champion" if which is None else which)
-    answer(as_json, lambda: [asdict(one) for one in found.found], lambda: verification.show(console, found))
-    raise typer.Exit(found.exit_code)
+    answer(as_json, lambda: [asdict(one) for one in found], lambda: verification.show(console, found))
+    raise typer.Exit(0 if all(one.holds for one in found) else EXIT_NO_CANDIDATE)
 
 
 @app.command()

@@ -25,8 +25,7 @@ from components.planning.least import check_run
 from components.progress import reporting
 from components.stages import wanted
 from components.working import working
-from flows.budget.display import line
-from flows.budget.estimate import Estimate, begin
+from flows.budget.estimate import Estimate, begin, line
 from flows.cli.base import DEMO, EXIT_INTERRUPTED, AsJson, Config, Debug, DryRun, Overrides, app, console
 from flows.display import plan, summary
 from flows.display.console import Display

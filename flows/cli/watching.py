@@ -1,8 +1,8 @@
-"""Commands that look at runs, put them side by side, and stop them."""
+"""Commands that look at runs, put them side by side, stop them, and judge what is there already or is being written."""
 
 from __future__ import annotations
 
-import os
+import math
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -10,16 +10,24 @@ from typing import Annotated
 
 import typer
 
+from components.config import dump, load, pin_inputs
 from components.errors import EXIT_NO_CANDIDATE
 from components.files import write_text
+from components.health.following.calls import command, stop, webhook
+from components.health.following.live import LiveLog
+from components.health.following.said import Said
+from components.health.readers import READERS, load_names
+from components.health.rulebook import DEFAULT_RULES, LOG_RULES, load_rules
 from components.printing import printable
 from components.progress import reporting
 from components.working import working
 from flows.cleaning import cleanup
-from flows.cli.base import EXIT_INTERRUPTED, AsJson, answer, app, console
+from flows.cli.base import DEMO, EXIT_INTERRUPTED, AsJson, Config, Overrides, answer, app, console
 from flows.display.output import log_writer, print_json
 from flows.host.git import project_root
-from flows.serving.service import served
+from flows.judging import audit_log
+from flows.judging.watch_log import Watch, sources
+from flows.promoting.waiting_runs import server_url
 from flows.watching import approvals
 from flows.watching import cancel as cancelling
 from flows.watching import logs as printed
@@ -111,9 +119,7 @@ def janitor(
 ) -> None:
     """Remove what dead runs left behind: processes, partial folders, weights, flow runs without a process."""
     project = project_root(Path.cwd())
-    service = served(project)
-    api = os.environ.get("PREFECT_API_URL") or (service.api_url if service else None)
-    actions = cleanup.clean(project, keep_days, api, namespace)
+    actions = cleanup.clean(project, keep_days, server_url(project), namespace)
     answer(as_json, lambda: [asdict(action) for action in actions], lambda: cleanup.show(console, actions))
 
 
@@ -143,3 +149,82 @@ def compare(
         return
     comparing.show(console, found)
     print(f"page  {printable(page)}")
+
+
+Format = Annotated[str, typer.Option(help=f"auto, {', '.join(READERS)}.")]
+Names = Annotated[Path | None, typer.Option(help="Mapping of their metrics to our signals.")]
+
+
+@app.command()
+def audit(
+    log: Annotated[Path, typer.Argument(help="trainer_state.json, a console's output, or JSON lines.")],
+    format: Format = "auto",
+    names: Names = None,
+    rules: Annotated[Path | None, typer.Option(help="Health rules, instead of those for such a log.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Replay the health rules over the log of any trainer. Exit code 3: a rule of level rollback or stop fired."""
+    found = audit_log.audit_log(log, format, names, rules)
+    answer(as_json, found.to_dict, lambda: audit_log.show(console, found))
+    raise typer.Exit(found.exit_code)
+
+
+@app.command()
+def gate(
+    run: Annotated[Path | None, typer.Option(help="Folder of a run; that of --config when empty.")] = None,
+    config: Config = DEMO,
+    overrides: Overrides = None,
+    rules: Annotated[Path | None, typer.Option(help="Health rules instead of the run's own.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Judge a finished run again. Exit code 0: pass; 3: fail or inconclusive."""
+    from flows.judging import rejudge  # the only command that needs a stage's code
+
+    found = rejudge.rejudge_run(rejudge.find_run(run, config, overrides or ()), rules)
+    answer(as_json, found.to_dict, lambda: rejudge.show(console, found))
+    raise typer.Exit(found.exit_code)
+
+
+@app.command()
+def rules(file: Annotated[Path, typer.Argument(help="Health rules.")] = DEFAULT_RULES, as_json: AsJson = False) -> None:
+    """Compile a file of health rules and print it. Exit code 2: it is malformed."""
+    found = load_rules(file)
+    named = {name: rule.model_dump(mode="json") for name, rule in found.items()}
+    answer(as_json, lambda: named, lambda: audit_log.show_rules(console, found))
+
+
+@app.command()
+def params(config: Config = DEMO, overrides: Overrides = None) -> None:
+    """Print every setting of a configuration: what stages read, and what `params.yaml` holds."""
+    text = dump(pin_inputs(load(config, overrides or ())))
+    named = printable(config)
+    print(f"# Every setting of {named}, made by `evenkeel params --config {named}`.")
+    print(text, end="")
+
+
+@app.command()
+def watch(
+    logs: Annotated[
+        list[Path], typer.Argument(metavar="LOG...", help="A log, those of several ranks, or - for a pipe.")
+    ],
+    format: Format = "auto",
+    names: Names = None,
+    rules: Annotated[Path, typer.Option(help="Health rules.")] = LOG_RULES,
+    url: Annotated[str, typer.Option("--webhook", metavar="URL", help="Gets a grave verdict as JSON.")] = "",
+    run: Annotated[
+        str, typer.Option("--command", metavar="CMD", help="Run at a grave verdict; JSON on its input.")
+    ] = "",
+    pid: Annotated[int, typer.Option("--stop", metavar="PID", help="Gets SIGTERM at a grave verdict.")] = 0,
+    state: Annotated[Path | None, typer.Option(help="Keeps what was said, so a restart repeats nothing.")] = None,
+    every: Annotated[float, typer.Option(min=0.05, help="Seconds between looks at the log.")] = 2.0,
+    quiet: Annotated[float, typer.Option(min=0, help="End when nothing is new for so long, s; 0: never.")] = 0,
+) -> None:
+    """Judge the log of any trainer while it grows. Exit code 3: a rule of level rollback or stop fired."""
+    said = Said() if state is None else Said.load(state)
+    live = LiveLog(load_rules(rules), format, load_names(names) if names else None, said.until, list(said.fired))
+    calls = [*([webhook(url)] if url else []), *([command(run)] if run else []), *([stop(pid)] if pid else [])]
+    found = Watch(live, said, state, calls, lambda line: print(line, flush=True), every, quiet or math.inf)
+    try:
+        raise typer.Exit(found.follow(sources(logs)))
+    except KeyboardInterrupt as stopped:
+        raise typer.Exit(EXIT_INTERRUPTED) from stopped

@@ -15,8 +15,7 @@ from rich.table import Table
 from components.config import Settings
 from components.errors import InputError
 from components.stages import wanted
-from flows.budget.display import line, table
-from flows.budget.estimate import Estimate, estimate, exceeded
+from flows.budget.estimate import Estimate, estimate, exceeded, line, table
 from flows.display.output import field, say
 from flows.run.stages import environment
 from flows.run.workspace import Workspace
@@ -36,8 +35,7 @@ def show_plan(console: Console, workspace: Workspace, *, fresh: bool = False) ->
     found, states = _planned(workspace, fresh)
     console.print(table(found, states))
     say(console, *line(workspace, found).splitlines())
-    for key, value in differences(workspace.settings):
-        console.print(field(f"  {key} = {json.dumps(value)}"))
+    say(console, *(f"  {key} = {json.dumps(value)}" for key, value in differences(workspace.settings)))
 
 
 def _planned(workspace: Workspace, fresh: bool) -> tuple[Estimate, dict[str, str]]:

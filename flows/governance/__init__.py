@@ -3,7 +3,7 @@
 - `registry` — the project's store, policy and signing key
 - `policies` — whether decisions hold under the chain of policies, and the champion when it is judged again
 - `comparison` — the gate's judgement of a candidate, compared with the champion
-- `decisions`, `adoption` — approve, reject, promote, roll back; adopt a policy; `statements` — what a person states
+- `decisions`, `adoption` — what a person states: approve, reject, promote, roll back; adopt a policy
 - `commands` — the commands to type next; `checkpoint` — everything known about one checkpoint; `show` — both, printed
 - `new_key` — keys that sign; `verification` — whether stored checkpoints and records hold
 """

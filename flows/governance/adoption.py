@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from components import registry
 from components.errors import InputError
-from components.registry import (
-    Approval,
-    NotApproved,
-    PromotionRecord,
-    Question,
-    Terms,
-    identify,
-    sound_history,
-    standing,
-    store_approval,
-)
+from components.registry import Approval, NotApproved, PromotionRecord, Question, Terms
 from components.registry.adoption import adopt, adoption_question
 from components.registry.clock import utc_now
 from components.registry.records import record_key
 from components.registry.signing import verify
+from flows.governance.decisions import StatementOptions, unchecked_statement
 from flows.governance.policies import HOW, earlier_policy, problems
 from flows.governance.registry import RegistryContext
-from flows.governance.statements import StatementOptions, unchecked_statement
 
 
 def adopt_policy(context: RegistryContext, options: StatementOptions) -> PromotionRecord | NotApproved:
@@ -35,8 +26,8 @@ def adopt_policy(context: RegistryContext, options: StatementOptions) -> Promoti
         InputError: it is in force, the champion does not hold under the policy in force, or the approval would count
             neither by the earlier policy nor by the new one.
     """
-    history = sound_history(context.store)
-    subject = replace(adoption_question(history, context.policy), registry=identify(context.store))
+    history = registry.sound_history(context.store)
+    subject = replace(adoption_question(history, context.policy), registry=registry.identify(context.store))
     earlier = earlier_policy(context, subject.policy)
     if problem := problems(replace(context, policy=earlier), history).get(history.base):
         what = f"adopting a policy confirms the present champion, and that does not hold: {problem}"
@@ -44,7 +35,7 @@ def adopt_policy(context: RegistryContext, options: StatementOptions) -> Promoti
     days = min(one.settings.valid_days for one in (earlier, context.policy))
     approval = unchecked_statement(subject, options, history, days)
     _check_counts(context, approval, subject)
-    store_approval(context.store, approval)
+    registry.store_approval(context.store, approval)
     try:
         return adopt(context.store, subject, earlier, context.policy)
     except NotApproved as missing:
@@ -53,7 +44,7 @@ def adopt_policy(context: RegistryContext, options: StatementOptions) -> Promoti
 
 def distrusted_champion(context: RegistryContext) -> str:
     """What follows where no signer of the project's policy has signed the champion; "" where one has."""
-    champion = sound_history(context.store).champion
+    champion = registry.sound_history(context.store).champion
     if champion is None:
         return ""
     try:
@@ -68,7 +59,7 @@ def _check_counts(context: RegistryContext, approval: Approval, subject: Questio
     """Refuse an approval that counts by neither policy."""
     why = []
     for policy in (earlier_policy(context, subject.policy), context.policy):
-        others = standing([approval], Terms(subject, policy, utc_now(), own_counts=True)).others
+        others = registry.standing([approval], Terms(subject, policy, utc_now(), own_counts=True)).others
         if not others:
             return
         why.append(others[0][1])

@@ -6,21 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from components import registry
 from components.errors import InputError
 from components.gate.checks.evaluation import TO_BE_COMPARED
-from components.registry import (
-    Approval,
-    Candidate,
-    History,
-    PromotionRecord,
-    Standing,
-    challenger,
-    decided,
-    find,
-    read_candidate,
-    sound_history,
-    standing_on,
-)
+from components.registry import Approval, Candidate, History, PromotionRecord, Standing
 from components.registry.candidates import SHORTEST
 from components.registry.records import gate_of
 from flows.governance.comparison import judge
@@ -105,16 +94,16 @@ def look_up(context: RegistryContext, which: str) -> CheckpointView:
     Raises:
         InputError: there is none, or it was never proposed.
     """
-    history = sound_history(context.store)
+    history = registry.sound_history(context.store)
     aliases = _aliases(context, history)
     candidate = _candidate(context, which, aliases)
     names = tuple(name for name, digest in aliases.items() if digest == candidate.digest)
-    if (made := decided(history, candidate, history.base)) is not None:
+    if (made := registry.decided(history, candidate, history.base)) is not None:
         return CheckpointView(
             candidate, names, made.gate["result"], made.gate["checks"], made, champion=history.stands_on
         )
     judgement = judge(context, candidate, history, compare=False)
-    standing = standing_on(context.store, candidate, judgement, context.policy)
+    standing = registry.standing_on(context.store, candidate, judgement, context.policy)
     return CheckpointView(candidate, names, judgement.result, gate_of(judgement)["checks"], standing=standing)
 
 
@@ -124,14 +113,13 @@ def find_candidate(context: RegistryContext, which: str) -> Candidate:
     Raises:
         InputError: there is none, or more than one fits.
     """
-    return _candidate(
-        context, which, _aliases(context, sound_history(context.store)) if which in ("champion", "challenger") else {}
-    )
+    named = which in ("champion", "challenger")
+    return _candidate(context, which, _aliases(context, registry.sound_history(context.store)) if named else {})
 
 
 def _aliases(context: RegistryContext, history: History) -> dict[str, str]:
     """Name -> digest, of those that there are."""
-    found = {"champion": history.champion, "challenger": challenger(context.store)}
+    found = {"champion": history.champion, "challenger": registry.challenger(context.store)}
     return {name: alias.digest for name, alias in found.items() if alias}
 
 
@@ -140,10 +128,10 @@ def _candidate(context: RegistryContext, which: str, aliases: Mapping[str, str])
         if which not in aliases:
             how = "approve a candidate" if which == "champion" else "a run whose gate passes proposes one"
             raise InputError(f"there is no {which} yet", where=which, how=how)
-        if (candidate := read_candidate(context.store, aliases[which])) is None:
+        if (candidate := registry.read_candidate(context.store, aliases[which])) is None:
             raise InputError("its candidate record is gone", where=aliases[which], how="restore the registry")
         return candidate
     if len(which) < SHORTEST:
         how = f"write champion, challenger, or {SHORTEST} digits of a digest"
         raise InputError("names no checkpoint", where=which, how=how)
-    return find(context.store, which)
+    return registry.find(context.store, which)

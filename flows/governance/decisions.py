@@ -4,39 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
 
+from components import registry
 from components.errors import InputError
-from components.registry import (
-    Approval,
-    Candidate,
-    History,
-    NotApproved,
-    PromotionRecord,
-    Standing,
-    decided,
-    find,
-    identify,
-    promote,
-    question,
-    reject,
-    rejection_question,
-    rollback,
-    rollback_question,
-    settle,
-    sound_history,
-    standing_on,
-    standing_on_rollback,
-    store_approval,
-)
+from components.registry import Approval, Candidate, History, NotApproved, PromotionRecord, Question, Standing, Terms
+from components.registry.appending import check_in_force
+from components.registry.clock import utc_now
 from components.registry.promotion import check_judgement, final, not_rejected
 from components.registry.rollback import starters_of_run, target
+from components.registry.standing import check_counts
 from components.registry.starters import started_by
 from components.types import Judgement
 from flows.governance.comparison import judge
 from flows.governance.model_registry import register_champion
 from flows.governance.registry import RegistryContext
-from flows.governance.statements import StatementOptions, make_statement
 from flows.promoting.waiting_runs import resume
+
+
+@dataclass(frozen=True)
+class StatementOptions:
+    """Who states something, and with what: a name, a reason, and the file of a private key or none."""
+
+    by: str
+    reason: str = ""
+    key: Path | None = None
+    days: int | None = None
+
+
+def make_statement(
+    context: RegistryContext,
+    subject: Question,
+    options: StatementOptions,
+    history: History,
+    started_by: tuple[str, ...] | None = None,
+    doubtful: bool = False,
+) -> Approval:
+    """The statement, signed where a key is given; refused now where it would not count later."""
+    check_in_force(history, context.policy)
+    approval = unchecked_statement(subject, options, history, context.policy.settings.valid_days)
+    check_counts(approval, Terms(subject, context.policy, utc_now(), started_by, doubtful))
+    return approval
+
+
+def unchecked_statement(subject: Question, options: StatementOptions, history: History, longest: int) -> Approval:
+    """The statement, signed where a key is given, for ``longest`` days at most; whether it counts is not checked."""
+    now = utc_now()
+    history.check_clock(now)
+    days = longest if options.days is None else options.days
+    if not 1 <= days <= longest:
+        raise InputError(f"valid for {days} days", where="--expires-days", how=f"the policy allows 1 to {longest}")
+    statement = registry.state(subject, by=options.by, reason=options.reason, at=now, valid=timedelta(days=days))
+    if options.key is None:
+        return Approval(statement)
+    from components.registry.keys import read_approver_key  # what it is made of takes a while to load
+
+    return registry.sign(statement, read_approver_key(options.key))
 
 
 @dataclass(frozen=True)
@@ -69,45 +93,33 @@ def write_approval(context: RegistryContext, digest: str, options: StatementOpti
         NoCandidate: the gate does not let it pass.
         InputError: it was decided already, or the approval would not count.
     """
-    candidate = find(context.store, digest)
+    candidate = registry.find(context.store, digest)
     history, found = _judged(context, candidate)
     if isinstance(found, PromotionRecord):
         raise InputError(f"already decided: {found.says}", where=candidate.digest, how="see `evenkeel history`")
     return _approval(context, candidate, history, found, options)
 
 
-def approve_candidate(context: RegistryContext, digest: str, options: StatementOptions) -> Decision:
-    """Store a person's approval, and promote the candidate if that was the last one needed.
+def promote_candidate(context: RegistryContext, digest: str, options: StatementOptions | None = None) -> Decision:
+    """Promote a candidate whose approvals are all there, or say what is missing. With ``options`` an approval is stored
+    first.
 
     Raises:
         NoCandidate: the gate does not let it pass.
         InputError: it was rejected, or the approval would not count.
     """
-    return _promote(context, digest, options)
-
-
-def promote_candidate(context: RegistryContext, digest: str) -> Decision:
-    """Promote a candidate whose approvals are all there, or say what is missing.
-
-    Raises:
-        NoCandidate: the gate does not let it pass.
-        InputError: it was rejected.
-    """
-    return _promote(context, digest, None)
-
-
-def _promote(context: RegistryContext, digest: str, options: StatementOptions | None) -> Decision:
-    """Promote a candidate, with one more approval where ``options`` are given."""
-    candidate = find(context.store, digest)
+    candidate = registry.find(context.store, digest)
     history, found = _judged(context, candidate)
     if isinstance(found, PromotionRecord):
         return _finish_earlier(context, candidate, history, found)
     if options is not None:
         approval = _approval(context, candidate, history, found, options)
-        before = standing_on(context.store, candidate, found, context.policy)
+        before = registry.standing_on(context.store, candidate, found, context.policy)
         if not before.has(approval, context.policy):
-            store_approval(context.store, approval)
-    made = _conclude(context, candidate.digest, lambda: promote(context.store, candidate, found, context.policy))
+            registry.store_approval(context.store, approval)
+    made = _conclude(
+        context, candidate.digest, lambda: registry.promote(context.store, candidate, found, context.policy)
+    )
     return replace(made, doubtful=found.result == "inconclusive")
 
 
@@ -117,8 +129,8 @@ def _judged(context: RegistryContext, candidate: Candidate) -> tuple[History, Pr
     The candidate is judged again if another one became the champion during the comparison.
     """
     while True:
-        history = sound_history(context.store)
-        if (made := decided(history, candidate, history.base)) is not None:
+        history = registry.sound_history(context.store)
+        if (made := registry.decided(history, candidate, history.base)) is not None:
             return history, made
         if (judgement := judge(context, candidate, history)).base == history.base:
             return history, judgement
@@ -132,7 +144,7 @@ def _approval(
         doubts = [f"  - {check.words}" for check in judgement.checks if check.result != "pass"]
         what = "\n".join(["the gate is inconclusive, and leaves it to a person who gives a reason:", *doubts])
         raise InputError(what, where=candidate.digest, how="look into these, then approve with --reason, or reject")
-    subject = question(candidate, judgement, context.policy, identify(context.store))
+    subject = registry.question(candidate, judgement, context.policy, registry.identify(context.store))
     by = started_by(context.store, candidate)
     return make_statement(context, subject, options, history, by, judgement.result == "inconclusive")
 
@@ -143,11 +155,13 @@ def reject_candidate(context: RegistryContext, digest: str, options: StatementOp
     Raises:
         InputError: it was promoted or is the champion, or the rejection would not count.
     """
-    candidate, history = find(context.store, digest), sound_history(context.store)
+    candidate, history = registry.find(context.store, digest), registry.sound_history(context.store)
     judgement = judge(context, candidate, history, compare=False)
     if final(history, candidate) is None:
-        store_approval(context.store, _rejection(context, candidate, history, options))
-    return _conclude(context, candidate.digest, lambda: reject(context.store, candidate, judgement, context.policy))
+        registry.store_approval(context.store, _rejection(context, candidate, history, options))
+    return _conclude(
+        context, candidate.digest, lambda: registry.reject(context.store, candidate, judgement, context.policy)
+    )
 
 
 def write_rejection(context: RegistryContext, digest: str, options: StatementOptions) -> Approval:
@@ -156,14 +170,14 @@ def write_rejection(context: RegistryContext, digest: str, options: StatementOpt
     Raises:
         InputError: it was decided already, or the rejection would not count.
     """
-    candidate, history = find(context.store, digest), sound_history(context.store)
+    candidate, history = registry.find(context.store, digest), registry.sound_history(context.store)
     if made := final(history, candidate):
         raise InputError(f"already decided: {made.says}", where=candidate.digest, how="see `evenkeel history`")
     return _rejection(context, candidate, history, options)
 
 
 def _rejection(context: RegistryContext, candidate: Candidate, history: History, options: StatementOptions) -> Approval:
-    subject = rejection_question(candidate, context.policy, history.base, identify(context.store))
+    subject = registry.rejection_question(candidate, context.policy, history.base, registry.identify(context.store))
     return make_statement(context, subject, options, history)
 
 
@@ -173,19 +187,21 @@ def roll_back(context: RegistryContext, to: str, options: StatementOptions) -> D
     Raises:
         InputError: there is nothing to go back to, the champion is that already, or the approval would not count.
     """
-    history = sound_history(context.store)
+    history = registry.sound_history(context.store)
     if made := _repeated_rollback(history, to, options):
-        settle(context.store, history, context.policy)
+        registry.settle(context.store, history, context.policy)
         return Decision(made.digest, made, stands_on=made)
     entry = target(history, to)
     if history.champion is not None and entry.digest == history.champion.digest:
         raise InputError("this is the champion already", where=entry.digest, how="name another with --to")
-    subject = replace(rollback_question(history, entry, context.policy), registry=identify(context.store))
+    subject = replace(
+        registry.rollback_question(history, entry, context.policy), registry=registry.identify(context.store)
+    )
     approval = make_statement(context, subject, options, history, starters_of_run(context.store, subject))
-    before = standing_on_rollback(context.store, subject, context.policy)
+    before = registry.standing_on_rollback(context.store, subject, context.policy)
     if not before.has(approval, context.policy):
-        store_approval(context.store, approval)
-    return _conclude(context, entry.digest, lambda: rollback(context.store, subject, context.policy))
+        registry.store_approval(context.store, approval)
+    return _conclude(context, entry.digest, lambda: registry.rollback(context.store, subject, context.policy))
 
 
 def _repeated_rollback(history: History, to: str, options: StatementOptions) -> PromotionRecord | None:
@@ -202,7 +218,7 @@ def _finish_earlier(
     context: RegistryContext, candidate: Candidate, history: History, made: PromotionRecord
 ) -> Decision:
     """The earlier decision. If a crash interrupted it after its record was written, finish it."""
-    settle(context.store, history, context.policy)
+    registry.settle(context.store, history, context.policy)
     found = _conclude(context, candidate.digest, lambda: not_rejected(made))
     return replace(found, stands_on=history.stands_on)
 

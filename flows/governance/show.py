@@ -11,7 +11,7 @@ from rich.text import Text
 
 from components.printing import printable
 from components.registry import Approval, History, NotApproved, PromotionRecord, Standing
-from flows.display.output import field, plain_table
+from flows.display.output import field, plain_table, say
 from flows.display.summary import gate_table
 from flows.governance.checkpoint import CheckpointView
 from flows.governance.commands import DecisionCommands
@@ -69,9 +69,9 @@ def show_adoption(
 ) -> None:
     """What `distrusted_champion` says; then the record, or the missing approvals and the next command."""
     if distrusted:
-        console.print(field(distrusted, "bold red"), soft_wrap=True)
+        say(console, distrusted, style="bold red")
     if isinstance(found, NotApproved):
-        console.print(field(found.what, "yellow"), soft_wrap=True)
+        say(console, found.what, style="yellow")
         _grid(console, [("go on", f"others who may: {lines.adopt()}")])
         return
     console.print(Text.assemble((f"adopted  {found.digest[:12]}", STYLES["adopted"]), f"  record {found.number}"))
@@ -94,8 +94,8 @@ def show_history(console: Console, history: History, problems: Mapping[int, str]
     entry = history.champion
     texts = f"champion  {entry.digest[:12]} by record {entry.record}" if entry else "there is no champion yet"
     console.print(Text(texts, "bold"))
-    for number, problem in problems.items():
-        console.print(field(f"record {number} cannot be shown to be approved: {problem}", "bold red"), soft_wrap=True)
+    wrong = (f"record {number} cannot be shown to be approved: {problem}" for number, problem in problems.items())
+    say(console, *wrong, style="bold red")
 
 
 def show_checkpoint(console: Console, found: CheckpointView, lines: DecisionCommands) -> None:
@@ -143,6 +143,4 @@ def _text(value: Any) -> str:
 
 def _grid(console: Console, rows: Iterable[tuple[str, str]]) -> None:
     """A label and a text a line; nothing for an empty text."""
-    for label, text in rows:
-        if text:
-            console.print(field(f"{label:<10} {text}"), soft_wrap=True)
+    say(console, *(f"{label:<10} {text}" for label, text in rows if text))

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from components.checkpoints.checks import check_stored
-from components.errors import EXIT_NO_CANDIDATE, InputError
+from components.errors import InputError
 from components.registry import Store, candidates, champion, read_candidate, read_history
 from components.registry.signing import verify
 from components.registry.starters import started_by
@@ -34,23 +34,7 @@ class VerifiedItem:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """All checks."""
-
-    found: tuple[VerifiedItem, ...]
-
-    @property
-    def holds(self) -> bool:
-        return all(one.holds for one in self.found)
-
-    @property
-    def exit_code(self) -> int:
-        """0 where everything holds, else 3."""
-        return 0 if self.holds else EXIT_NO_CANDIDATE
-
-
-def verify_checkpoint(context: RegistryContext, which: str) -> Verification:
+def verify_checkpoint(context: RegistryContext, which: str) -> list[VerifiedItem]:
     """A checkpoint by an alias or its digest, and the records.
 
     Raises:
@@ -58,18 +42,18 @@ def verify_checkpoint(context: RegistryContext, which: str) -> Verification:
     """
     chain = _records(context)  # first: an alias is found by the records
     if which in ("champion", "challenger") and not chain.holds:
-        return Verification((chain,))
+        return [chain]
     digest = find_candidate(context, which).digest
-    return Verification((*_of(context, digest, _named(context, chain)[digest]), chain, *_decisions(context)))
+    return [*_of(context, digest, _named(context, chain)[digest]), chain, *_decisions(context)]
 
 
-def verify_all(context: RegistryContext) -> Verification:
+def verify_all(context: RegistryContext) -> list[VerifiedItem]:
     """Every checkpoint that a candidate or a record names, and the records."""
     chain = _records(context)
     found = [
         one for digest, evidence in sorted(_named(context, chain).items()) for one in _of(context, digest, evidence)
     ]
-    return Verification((*found, chain, *_decisions(context)))
+    return [*found, chain, *_decisions(context)]
 
 
 def _named(context: RegistryContext, chain: VerifiedItem) -> dict[str, list[str | None]]:
@@ -163,11 +147,11 @@ def _verify(of: str, what: str, look: Callable[[], str]) -> VerifiedItem:
         return VerifiedItem(of, what, False, f"{error.what}; {error.how}" if error.how else error.what)
 
 
-def show(console: Console, verification: Verification) -> None:
+def show(console: Console, found: Sequence[VerifiedItem]) -> None:
     """A row per check."""
     table = plain_table("checkpoint", "what", "holds", "")
     before = ""
-    for one in verification.found:
+    for one in found:
         holds = Text("yes" if one.holds else "no", STYLES[one.holds])
         table.add_row("" if one.of == before else one.of, one.what, holds, field(one.words))
         before = one.of

@@ -34,6 +34,7 @@ from flows.host.dvc import rwlock_holders
 from flows.host.git import EVERYTHING, git, project_root, resolve
 from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
 from flows.serving.service import served
+from flows.starting.project import version_of
 
 FOREIGN = "work in a clone of Evenkeel, or restore the file: git checkout"
 
@@ -101,12 +102,12 @@ def memory() -> Check:
 
 def packages(project: Path) -> Check:
     """Requirements that are missing, then versions that differ from the tested set."""
-    missing = [name for name in _declared(project) if _installed(name) is None]
+    missing = [name for name in _declared(project) if version_of(name) is None]
     fix = install()
     if missing:
         return Check("packages", "fail", f"missing: {', '.join(missing)}", fix)
     pins = re.findall(r"^([\w.\-]+)==(\S+)", read_text(project / "constraints.txt", how=FOREIGN), re.MULTILINE)
-    found = {name: _installed(name) for name, _ in pins}
+    found = {name: version_of(name) for name, _ in pins}
     different = [f"{name} {found[name]}, tested {pin}" for name, pin in pins if not _same(found[name], pin)]
     if different:
         shown = "; ".join(different[:3]) + (f" and {len(different) - 3} more" if len(different) > 3 else "")
@@ -122,13 +123,6 @@ def _declared(project: Path) -> list[str]:
         lines = tomllib.loads(read_text(project / "pyproject.toml", how=FOREIGN))["project"]["dependencies"]
     needed = [Requirement(line) for line in lines]
     return [one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})]
-
-
-def _installed(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _same(found: str | None, pinned: str) -> bool:
@@ -195,7 +189,7 @@ def dvc_state(project: Path) -> Check:
         return Check("dvc", "fail", "not initialised", "git checkout .dvc, or dvc init")
     if holders := rwlock_holders(project):
         return Check("dvc", "warn", f"busy in process {', '.join(map(str, holders))}", "wait for it")
-    return Check("dvc", "ok", f"{_installed('dvc')}, free")
+    return Check("dvc", "ok", f"{version_of('dvc')}, free")
 
 
 def prefect_api(project: Path) -> Check:
@@ -203,15 +197,15 @@ def prefect_api(project: Path) -> Check:
     named, service = os.environ.get("PREFECT_API_URL"), served(project)
     url = named or (service.api_url if service else "")
     if not url:
-        return Check("prefect", "ok", f"{_installed('prefect')}, with a temporary server of its own")
+        return Check("prefect", "ok", f"{version_of('prefect')}, with a temporary server of its own")
     try:
         with PrefectServer(url, timeout=5) as server:
             version = server.get("/admin/version")
     except ServerUnavailable as error:
         fix = "start it (evenkeel serve) or unset PREFECT_API_URL" if named else "look into .state/serve/server.log"
         return Check("prefect", "fail", f"{url}: {error.what}", error.how or fix)
-    if version != _installed("prefect"):
-        return Check("prefect", "warn", f"server {version}, here {_installed('prefect')}", "use one version on both")
+    if version != version_of("prefect"):
+        return Check("prefect", "warn", f"server {version}, here {version_of('prefect')}", "use one version on both")
     return Check("prefect", "ok", f"{url}, {version}{'' if named else ', evenkeel serve'}")
 
 

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,11 @@ def git(
     """
     env = {key: value for key, value in os.environ.items() if key not in LOCATION_VARIABLES}
     env |= {"LC_ALL": "C", **(extra or {})}
+    run = partial(subprocess.run, ["git", *arguments], cwd=directory, env=env, input=stdin, timeout=timeout)
+    as_text = {"text": True, "errors": "surrogateescape"}  # names and contents of files may be of any encoding
     attempts = Attempts(0.01, 0.1, most=5)
     try:
-        while (done := _run(directory, arguments, env, stdin, timeout)).returncode:
+        while (done := run(capture_output=True, **as_text)).returncode:
             if OVERTAKEN not in done.stderr or not attempts.again():
                 done.check_returncode()
     except subprocess.TimeoutExpired as error:
@@ -85,21 +88,6 @@ def git(
         how = "run `evenkeel doctor`"
         raise InputError(f"git {_command(arguments)}: {said}", where=directory, how=how) from error
     return done.stdout.rstrip("\n")
-
-
-def _run(
-    directory: Path, arguments: Sequence[str], env: Mapping[str, str], stdin: str, timeout: float | None
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["git", *arguments],
-        cwd=directory,
-        env=env,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        errors="surrogateescape",  # names and contents of files may be of any encoding
-        timeout=timeout,
-    )
 
 
 def _command(arguments: tuple[str, ...]) -> str:

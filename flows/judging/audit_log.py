@@ -23,7 +23,7 @@ from components.health.rules import compile_rule
 from components.health.summaries.markdown import plain
 from components.printing import printable
 from components.types import Verdict
-from flows.display.output import field, markdown_table, plain_table
+from flows.display.output import field, markdown_table, plain_table, say
 
 LEVEL_STYLES = {"warn": "yellow", "intervene": "yellow", "rollback": "red", "stop": "red"}
 SHOWN = 3
@@ -129,9 +129,8 @@ def head(audit: Audit) -> str:
 
 def show(console: Console, audit: Audit) -> None:
     """What was read, what the rules say, and which of them could not say anything."""
-    console.print(field(head(audit)), soft_wrap=True)
-    for remark in audit.log.remarks:
-        console.print(field(f"  - {remark}", "yellow"), soft_wrap=True)
+    say(console, head(audit))
+    say(console, *(f"  - {remark}" for remark in audit.log.remarks), style="yellow")
     console.print(_verdicts(audit.verdicts) if audit.verdicts else Text("no rule fired", "green"))
     console.print(
         Text(f"could judge {len(audit.judged)} rules: ", "bold") + field(", ".join(audit.judged) or "none", "not bold"),
@@ -150,8 +149,7 @@ def _unread(console: Console, log: Log) -> None:
         console.print(Text(f"not read, {len(log.unread)} names: ", "bold") + field(names, "not bold"), soft_wrap=True)
     if log.proposal:
         console.print(Text("look this over, save it, and give it to --names, to have more of it judged:", "bold"))
-        for line in log.proposal.splitlines():
-            console.print(field(f"  {line}"), soft_wrap=True)
+        say(console, *(f"  {line}" for line in log.proposal.splitlines()))
 
 
 def _verdicts(verdicts: list[Verdict]) -> Table:
@@ -173,8 +171,7 @@ def _values(values: list[float | None]) -> str:
 def _rules(console: Console, label: str, names: list[str]) -> None:
     if names:
         console.print(Text(f"{label} {len(names)} rules:", "bold"))
-        for name in names:
-            console.print(field(f"  {name}"), soft_wrap=True)
+        say(console, *(f"  {name}" for name in names))
 
 
 def markdown(audit: Audit) -> str:

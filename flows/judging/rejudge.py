@@ -20,7 +20,7 @@ from components.gate.judge import conclude, judge
 from components.health.rulebook import load_rules
 from components.layout import Layout
 from components.types import GateCheck, GateResult
-from flows.display.output import field
+from flows.display.output import field, say
 from flows.display.summary import RESULT_STYLES, gate_table
 from flows.host.git import project_root
 from flows.run.workspace import locate
@@ -95,7 +95,7 @@ def rejudge_run(root: Path, rules: Path | None = None) -> Rejudgement:
 
 def show(console: Console, judgement: Rejudgement) -> None:
     """The checks, the result, and the result of the run's own gate."""
-    console.print(field(f"{judgement.root}, judged by {judgement.rules}"), soft_wrap=True)
+    say(console, f"{judgement.root}, judged by {judgement.rules}")
     console.print(gate_table([check.to_dict() for check in judgement.checks]))
     then = "the run itself never came to its gate" if judgement.before is None else f"the run said {judgement.before}"
     console.print(Text(judgement.result, RESULT_STYLES[judgement.result]), field(f"({then})"))

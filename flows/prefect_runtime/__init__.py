@@ -3,5 +3,5 @@
 - `environment` — Prefect's settings; `temporary_server` — the server of a run without `evenkeel serve`
 - `server` — a Prefect server by its REST interface, without importing Prefect
 - `server_lost` — how a run ends when its server became unreachable
-- `states` — the states that flows and tasks end in; `events` — what other flows and automations react to
+- `states` — the states that flows and tasks end in, and the events that other flows and automations react to
 """

@@ -19,9 +19,8 @@ from components.types import GateCheck, Judgement
 from components.words import plural
 from flows.governance.commands import SHORT, DecisionCommands
 from flows.governance.registry import RegistryContext
-from flows.prefect_runtime import events
-from flows.promoting.answers import form
-from flows.promoting.outcome import Undecided
+from flows.prefect_runtime import states
+from flows.promoting.answers import Undecided, form
 from flows.promoting.report import pages, report
 from flows.promoting.request import Request, load_request, store_request
 from flows.promoting.rounds import Rounds
@@ -64,13 +63,13 @@ def request_approval(
     wanted = approvals_needed(found.standing, signed)
     if _is_news(context.store, request, so_far):
         decide = lines.approve(candidate.digest, doubtful=doubtful)
-        events.waiting(candidate.digest, str(candidate.run.get("run")), wanted, decide)
+        states.waiting(candidate.digest, str(candidate.run.get("run")), wanted, decide)
     get_run_logger().info("%s: %s; Resume shows the evidence and asks", candidate.digest[:SHORT], wanted)
     kind = form(signed, doubtful, text)
     try:
         suspend_flow_run(wait_for_input=kind, key=request.key(so_far.asked + 1), timeout=None)
     except Pause:
-        events.suspended(me.id)
+        states.suspended(me.id)
         raise
     how = "start `promote` again for this candidate"
     raise InputError("Prefect took the question for one that was answered", where=str(me.id), how=how)

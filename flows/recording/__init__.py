@@ -5,7 +5,7 @@
 - `lineage` — where a candidate comes from, and who started the run; puts the checkpoint into the registry
 - `storing` — writes all of that to the run's branch (`flows.host.branches`) at the end of a run, and pushes; the result
   is in the workspace's `.state/recording.json`
-- `reproduction` — checks the branch out and executes it again; `comparison` — compares the results with the record
+- `reproduction` — checks the branch out, executes it again, and compares the results with the record
 """
 
 from flows.recording.record import RunRecord, read_record

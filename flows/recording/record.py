@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import importlib.metadata
 import json
 import platform
 import re
@@ -22,6 +20,7 @@ from components.registry.clock import stamp, utc_now
 from flows.host.dvc import locked_in
 from flows.host.git import RECORD
 from flows.run.workspace import Workspace
+from flows.starting.project import version_of
 
 
 class Machine(Section):
@@ -57,18 +56,7 @@ def packages(constraints: Path) -> dict[str, str]:
     if not constraints.is_file():
         return {}
     names = re.findall(r"^([\w.\-]+)==", constraints.read_text(encoding="utf-8"), re.MULTILINE)
-    found = {}
-    for name in sorted(names, key=str.lower):
-        try:
-            found[name] = _version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-@functools.cache
-def _version(name: str) -> str:
-    return importlib.metadata.version(name)
+    return {name: found for name in sorted(names, key=str.lower) if (found := version_of(name))}
 
 
 def differences(recorded: Machine, found: Machine) -> list[str]:

@@ -7,8 +7,8 @@
 - `register` — a process of its own, because it imports Prefect: work pool, deployments, automations
 - `deployments` — reads `prefect.yaml`; `automations` — what the server does by itself: zombies, notifications
 - `under_way` — gives flow runs back that lost their process, so that a worker continues them
-- `worker` — Prefect's worker, with a process that stands by for the next flow run; `standby` — that process
-- `flow_run` — the process of one flow run; `flow_run_pod` — the same in a pod of a cluster
+- `worker` — Prefect's worker, with a process that stands by for the next flow run
+- `flow_run` — the process of one flow run, which may stand by for it; `flow_run_pod` — the same in a pod of a cluster
 - `cluster` — the deployments in the work pool of a cluster, where others serve
 - `pages` — reports and data docs over HTTP, and their addresses
 """

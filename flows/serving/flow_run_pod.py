@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from flows.serving.flow_run import skip_if_late
-from flows.serving.standby import FLOW_RUN, START_WITHIN
+from flows.serving.flow_run import FLOW_RUN, START_WITHIN, skip_if_late
 
 RUNNER = ("-m", "prefect", "flow-run", "execute")
 

@@ -26,8 +26,8 @@ from components.errors import EvenkeelError, InputError
 from flows.host.git import project_root
 from flows.serving.automations import set_automations
 from flows.serving.deployments import Entry, ScheduleEntry, read_entries
+from flows.serving.flow_run import COMMAND
 from flows.serving.options import NOTIFY_VARIABLE, POOL
-from flows.serving.standby import COMMAND
 
 TAG = "evenkeel"
 """The tag of deployments from the file; others in the pool are left alone."""

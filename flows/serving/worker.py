@@ -2,7 +2,7 @@
 
 ``python -m flows.serving.worker POOL NAME``, in the project's folder. Prefect starts an interpreter for every flow run,
 which loads Prefect and the flows: two seconds on a fast machine, four on a slow one. Here a process that has loaded
-them waits while no flow run is under way (`flows.serving.standby`), and the next flow run gets it. A flow run without
+them waits while no flow run is under way (`flows.serving.flow_run`), and the next flow run gets it. A flow run without
 it, because another one is under way, or because it has died, is started as Prefect does.
 """
 
@@ -26,7 +26,7 @@ from prefect.utilities.processutils import consume_process_output, setup_signal_
 from prefect.utilities.processutils import run_process as start_process
 from prefect.workers.process import ProcessWorker
 
-from flows.serving.standby import COMMAND, FLOW_RUN, NONE_YET
+from flows.serving.flow_run import COMMAND, FLOW_RUN, NONE_YET
 
 
 class Standby:

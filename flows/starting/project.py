@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import platform
 import shutil
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def update(project: Path) -> list[str]:
 
 def installed() -> str:
     """Version of the package. Where it is not installed it is an `InputError`."""
-    if (found := _version("evenkeel")) is None:
+    if (found := version_of("evenkeel")) is None:
         how = "pip install the wheel, or a checkout with -e"
         raise InputError("the package evenkeel is not installed", how=how)
     return found
@@ -68,11 +69,13 @@ def installed() -> str:
 
 def versions() -> dict[str, str | None]:
     """Name -> version, None for what is not installed; ``commit`` of a checkout, with ``+`` where files differ."""
-    found = {name: _version(name) for name in PACKAGES}
+    found = {name: version_of(name) for name in PACKAGES}
     return {**found, "python": platform.python_version(), "commit": _commit(SHIPPED)}
 
 
-def _version(name: str) -> str | None:
+@cache
+def version_of(name: str) -> str | None:
+    """Of an installed package; None for one that is not."""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -22,8 +22,7 @@ from components.health.summaries import ledger as ledgers
 from components.health.summaries import ledger_rows
 from components.health.summaries.markdown import plain
 from components.layout import Layout
-from flows.budget import display
-from flows.budget.estimate import Estimate
+from flows.budget import estimate
 from flows.display.output import markdown_table
 from flows.display.summary import HEADS, compared
 from flows.governance.commands import approval_of_run
@@ -33,11 +32,11 @@ from flows.serving.pages import addresses
 ESTIMATE, VERDICT, LEDGER, REPORT = "run-estimate", "run-health", "run-ledger", "run-report"
 
 
-def publish_estimate(workspace: Workspace, found: Estimate) -> None:
+def publish_estimate(workspace: Workspace, found: estimate.Estimate) -> None:
     """Show how long the run will take, and by what that is known. Call it inside a flow run."""
-    text = display.markdown(workspace, found)
+    text = estimate.markdown(workspace, found)
     create_markdown_artifact(text, key=ESTIMATE, description=f"Estimate for {workspace.run_id}")
-    get_run_logger().info("%s", display.line(workspace, found))
+    get_run_logger().info("%s", estimate.line(workspace, found))
 
 
 def publish(workspace: Workspace, candidate: str | None, reason: str = "") -> None:

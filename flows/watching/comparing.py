@@ -21,7 +21,7 @@ from components.types import StepRecord
 from components.words import number, percent, points
 from components.working import clock
 from flows.budget.spending import spent
-from flows.display.board import Tail
+from flows.display.console import Tail
 from flows.display.output import field, plain_table, say
 from flows.recording import RunRecord, read_record
 from flows.watching.runs import RunView, find_run

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from components.errors import InputError
-from flows.display.board import Tail
+from flows.display.console import Tail
 from flows.watching.execution import read
 from flows.watching.runs import RunView
 

@@ -15,7 +15,7 @@ from components.errors import EvenkeelError, InputError
 from components.files import read_text
 from components.processes.living import lives
 from components.stages import STAGES, wanted
-from flows.display.board import Board, StageView, Tail
+from flows.display.console import Board, StageView, Tail
 from flows.governance.registry import decision_on, name_of, project_store
 from flows.host.processes import OWNER_VARIABLE, mark_of, marked
 from flows.run.resumption import workspaces
@@ -148,20 +148,16 @@ class RunView(RunFolder):
         """The same as JSON values."""
         execution, stage = self.execution, self.stage
         return {
+            **{name: getattr(execution, name, None) for name in ("flow", "began", "ended", "candidate", "flow_run")},
             "run": self.run_id,
             "state": self.state,
-            "flow": execution.flow if execution else None,
             "stage": stage.name if stage else None,
             "done": stage.done if stage else None,
             "total": stage.total if stage else None,
             "says": self.status_line,
-            "began": execution.began if execution else None,
-            "ended": execution.ended if execution else None,
             "seconds": self.took,
-            "candidate": execution.candidate if execution else None,
             "reason": execution.reason if execution else "",
             "pid": execution.pid if execution and execution.alive else None,
-            "flow_run": execution.flow_run if execution else None,
             "workspace": str(self.root),
         }
 

@@ -14,8 +14,8 @@ from rich.text import Text
 from components.errors import InputError
 from components.printing import message
 from components.working import clock
-from flows.display.board import StageView
 from flows.display.console import STYLES as STAGE_STYLES
+from flows.display.console import StageView
 from flows.display.output import field, plain_table, say
 from flows.display.plan import differences
 from flows.governance.commands import approval_of_run

@@ -31,7 +31,7 @@ from components.health.summaries import ledger_rows
 from components.health.summaries.markdown import plain
 from components.layout import Layout
 from components.working import clock
-from flows.display.board import ENDED, Board, StageView, Tail
+from flows.display.console import ENDED, Board, StageView, Tail
 from flows.run.workspace import Workspace
 
 TIMEOUT = 5.0

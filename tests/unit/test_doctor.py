@@ -44,7 +44,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _rich_as_tested(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_installed", lambda name: {"rich": "15.0.0", "prefect": "3.8.8"}.get(name))
+    monkeypatch.setattr(doctor, "version_of", lambda name: {"rich": "15.0.0", "prefect": "3.8.8"}.get(name))
 
 
 def test_a_healthy_project_passes_every_check(project: Path) -> None:
@@ -100,7 +100,7 @@ def test_little_memory_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_packages_are_compared_with_the_tested_set(
     project: Path, monkeypatch: pytest.MonkeyPatch, installed: str | None, state: str
 ) -> None:
-    monkeypatch.setattr(doctor, "_installed", lambda name: installed if name == "rich" else None)
+    monkeypatch.setattr(doctor, "version_of", lambda name: installed if name == "rich" else None)
     check = doctor.packages(project)
     assert check.state == state
     assert ("rich" in check.finding) == (state != "ok")

@@ -21,8 +21,7 @@ from components.files import append_line, read_json, read_jsonl, write_json
 from components.processes.living import lives
 from components.stages import STAGES, wanted
 from flows.budget import costs, spending, work
-from flows.budget.display import duration, line, markdown
-from flows.budget.estimate import FIXED, begin, estimate
+from flows.budget.estimate import FIXED, begin, duration, estimate, line, markdown
 from flows.budget.history import Executed, history, path_of, record_execution, result_keys, settings_keys
 from flows.budget.spending import HOUR, BudgetSpent, attempt, close_killed_attempt, seconds_of, spent
 from flows.budget.work import gpus_of, work_of

@@ -17,8 +17,7 @@ from components.progress import PROGRESS_VARIABLE, progress
 from components.stages import STAGES, wanted
 from components.working import working
 from flows.display import console as module
-from flows.display.board import Board, Tail
-from flows.display.console import Display, draw
+from flows.display.console import Board, Display, Tail, draw
 from flows.run.workspace import Workspace
 
 RUNNING = {"stage": "train", "state": "running", "seconds": 0.0}

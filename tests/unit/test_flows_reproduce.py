@@ -15,8 +15,7 @@ from flows.cli import nightly
 from flows.host.dvc_process import one_process
 from flows.host.git import git
 from flows.recording import recorded, reproduction, storing
-from flows.recording.comparison import agree
-from flows.recording.reproduction import checked_out, find_branch, reproduce_run
+from flows.recording.reproduction import agree, checked_out, find_branch, reproduce_run
 from flows.run.workspace import Workspace
 from tests.unit import flows_project
 from tests.unit.flows_project import STAGES, command, ready

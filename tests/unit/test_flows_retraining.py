@@ -26,8 +26,7 @@ from flows.nightly import start_row
 from flows.recording.record import OutcomeRecord, new_record, write_record
 from flows.retraining import joining
 from flows.retraining.ledger import FinishedRun, JoinedFile, Ledger
-from flows.retraining.plan import RetrainingPlan, Start, plan_retraining
-from flows.retraining.summaries import markdown, summary_before, unchanged_summary
+from flows.retraining.plan import RetrainingPlan, Start, markdown, plan_retraining, summary_before, unchanged_summary
 from flows.run.workspace import Workspace
 from tests.code_graph import ROOT
 from tests.proposals import key_in

@@ -36,11 +36,10 @@ from flows.cleaning import approval_requests
 from flows.governance.commands import DecisionCommands, config_of
 from flows.governance.registry import DEFAULT, RegistryContext, name_of, named_store, signing_key
 from flows.host.git import git
-from flows.prefect_runtime import events
+from flows.prefect_runtime import states
 from flows.promoting import rounds as rounds_module
 from flows.promoting import suspension
-from flows.promoting.answers import Decision, SignedDecision, filled, form, store_answer
-from flows.promoting.outcome import Concluded, Undecided, conclude
+from flows.promoting.answers import Concluded, Decision, SignedDecision, Undecided, conclude, filled, form, store_answer
 from flows.promoting.report import pages
 from flows.promoting.request import KEY, Request, load_request, store_request
 from flows.promoting.rounds import Rounds, rounds
@@ -409,7 +408,7 @@ def test_people_are_notified_once_and_the_server_after_every_suspension(
         raise Pause
 
     keys: list[str] = []
-    monkeypatch.setattr(events, "emit_event", emit)
+    monkeypatch.setattr(states, "emit_event", emit)
     monkeypatch.setattr(suspension, "suspend_flow_run", suspend)
     monkeypatch.setattr(suspension, "create_markdown_artifact", lambda *_, **__: None)
     monkeypatch.setattr(suspension, "get_run_logger", logging.getLogger)

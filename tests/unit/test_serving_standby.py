@@ -20,18 +20,18 @@ from anyio.abc import Process
 
 from flows.host.processes import mark_of
 from flows.serving import worker
-from flows.serving.standby import FLOW_RUN, NONE_YET, START_WITHIN
+from flows.serving.flow_run import FLOW_RUN, NONE_YET, START_WITHIN
 from flows.serving.worker import Standby
 from tests.code_graph import ROOT
 
 ID = "0f6b1d4e-7f5e-4f0a-9b0e-2f4f3c1d2a5b"
 BECOMES = f"""\
 import os, sys
-from flows.serving import standby
-standby.NEEDED = ("needed",)
-standby.COMMAND[:] = [sys.executable, "-c", "print('loaded again')"]
+from flows.serving import flow_run
+flow_run.NEEDED = ("needed",)
+flow_run.COMMAND[:] = [sys.executable, "-c", "print('loaded again')"]
 sys.stdout.write("began\\n"), sys.stdout.flush()
-standby.become_flow_run()
+flow_run.become_flow_run()
 print("stood by", os.getpid(), os.environ["{FLOW_RUN}"], os.environ.get("LATE", ""), flush=True)
 sys.stdin.read()
 """

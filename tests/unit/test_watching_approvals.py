@@ -16,9 +16,8 @@ from typer.testing import CliRunner
 from components.config.promotion import FILE, load_policy
 from components.registry import DirectoryStore
 from flows.cli import app
-from flows.governance.decisions import approve_candidate, reject_candidate
+from flows.governance.decisions import StatementOptions, promote_candidate, reject_candidate
 from flows.governance.registry import DEFAULT, RegistryContext
-from flows.governance.statements import StatementOptions
 from flows.watching import approvals
 from flows.watching.approvals import Found, find_waiting
 from tests.proposals import empty_project, propose_in
@@ -126,7 +125,7 @@ def test_several_approvals_are_counted_as_they_come(project: Path, digest: str) 
     (one,) = find_waiting(project, []).waiting
     assert one.waits_for == "2 approvals"
     context = RegistryContext(project, DirectoryStore(project / DEFAULT), load_policy(project))
-    approve_candidate(context, digest, StatementOptions("Ada", "it is better"))
+    promote_candidate(context, digest, StatementOptions("Ada", "it is better"))
     (one,) = find_waiting(project, []).waiting
     assert one.waits_for == "2 approvals, 1 given"
     (project / FILE).write_text("promote: {approvals: 2}\nvalid_days: 3\n", encoding="utf-8")
