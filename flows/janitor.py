@@ -15,8 +15,7 @@ from prefect.client.orchestration import get_client
 from pydantic import Field
 
 from components.config.kubernetes import NAME
-from flows.cleaning.cleanup import clean
-from flows.cleaning.workspaces import MOST_DAYS
+from flows.cleaning.cleanup import MOST_DAYS, clean
 from flows.host.git import project_root
 from flows.prefect_runtime.states import expected_failures
 

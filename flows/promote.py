@@ -3,8 +3,8 @@
 Started by the event of a candidate, by the janitor where that was lost, or by hand. While it waits it is suspended: it
 has no process, and outlives the worker and the server. When it goes on its body runs again from the first line, with
 the code, the policy and the registry of that time, so that nothing is taken on trust that was checked before; what was
-shown is in the registry (`flows.promoting.request`), what was answered on the server (`flows.promoting.rounds`). A run
-that fails over an answer therefore has it still when it is begun again, which the janitor does.
+shown is in the registry (`flows.promoting.waiting_runs`), what was answered on the server (`flows.promoting.rounds`). A
+run that fails over an answer therefore has it still when it is begun again, which the janitor does.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from flows.governance.registry import DEFAULT, RegistryContext, named_store
 from flows.host.git import project_root
 from flows.prefect_runtime.states import completed_as, expected_failures
 from flows.promoting.answers import Concluded, conclude, store_answer
-from flows.promoting.request import load_request
 from flows.promoting.rounds import Answer, asks_already, rounds
 from flows.promoting.suspension import ARTIFACT, approvals_needed, outcome_page, request_approval
-from flows.promoting.waiting_runs import DUPLICATE
+from flows.promoting.waiting_runs import DUPLICATE, load_request
 
 
 @flow(name="promote")

@@ -24,6 +24,8 @@ FIXED = 2.5
 """Seconds of any stage, whatever it does: DVC, Python and the imports."""
 RECENT = 5
 """Earlier executions with the same settings that count."""
+ALIKE = 0.05
+"""Share by which an amount of work may differ: a file of prompts that grew by a little has not become other work."""
 SPREAD = 1.5
 """Factor up and down around a single measurement: a busy machine is that much slower."""
 SCALED = 2.0
@@ -106,7 +108,11 @@ def _of_stage(workspace: Workspace, stage: str, rows: Sequence[Executed], key: s
     settings = located(workspace)
     work, kind, gpus = work_of(settings, stage), machinery(settings, stage), gpus_of(settings, stage)
     alike = [row for row in rows if row.executed and row.machinery == kind and row.unit == work.unit]
-    exact = [row for row in alike if row.settings == key and _similar(row.amount, work.amount)][-RECENT:]
+    exact = [
+        row
+        for row in alike
+        if row.settings == key and abs(row.amount - work.amount) <= ALIKE * max(row.amount, work.amount)
+    ][-RECENT:]
     if exact:
         times = [row.seconds for row in exact]
         mean = sum(times) / len(times)
@@ -126,11 +132,6 @@ def _of_stage(workspace: Workspace, stage: str, rows: Sequence[Executed], key: s
         seconds = slowness(shape_of(settings)) * (FIXED + work.start + work.seconds)
     said = "by the cost of a token on this CPU" if not gpus else "assumed speed of a GPU, not measured"
     return StageEstimate(stage, seconds, seconds / ROUGH, seconds * ROUGH, gpus, "rough guess", said)
-
-
-def _similar(one: float, other: float) -> bool:
-    """Within five per cent: a file of prompts that grew by a little has not become other work."""
-    return abs(one - other) <= 0.05 * max(one, other)
 
 
 def _remaining(workspace: Workspace, found: StageEstimate) -> StageEstimate:

@@ -28,27 +28,25 @@ from flows.host.git import git
 from flows.run.workspace import Workspace
 
 Stages = Mapping[str, Mapping[str, Any]]
+DIGITS = 16
+"""Of a digest."""
 
 
 def settings_keys(workspace: Workspace) -> dict[str, str]:
     """Stage -> digest of the settings that it reads."""
-    stages, tree = _pipeline(workspace.project, workspace.snapshot.commit), _tree(workspace)
-    return {stage: _digest(_params(tree, entry)) for stage, entry in stages.items()}
+    stages, tree = _pipeline(workspace.project, workspace.snapshot.commit), workspace.settings.model_dump(mode="json")
+    return {stage: sha256_json(_params(tree, entry))[:DIGITS] for stage, entry in stages.items()}
 
 
 def result_keys(workspace: Workspace) -> dict[str, str]:
     """Stage -> digest of settings, code and, through the stages before it, of all that its result depends on."""
-    project, commit, tree = workspace.project, workspace.snapshot.commit, _tree(workspace)
+    project, commit, tree = workspace.project, workspace.snapshot.commit, workspace.settings.model_dump(mode="json")
     stages, code = _pipeline(project, commit), _code(project, commit)
     keys: dict[str, str] = {}
     for stage, entry in stages.items():
         deps = {path: code.get(path) or keys[_writer(stages, path)] for path in declared(entry, "deps")}
-        keys[stage] = _digest({"cmd": entry["cmd"], "params": _params(tree, entry), "deps": deps})
+        keys[stage] = sha256_json({"cmd": entry["cmd"], "params": _params(tree, entry), "deps": deps})[:DIGITS]
     return keys
-
-
-def _tree(workspace: Workspace) -> dict[str, Any]:
-    return workspace.settings.model_dump(mode="json")
 
 
 @lru_cache(maxsize=8)
@@ -86,10 +84,6 @@ def _value(tree: Any, dotted: str) -> Any:
     for key in dotted.split("."):
         tree = tree.get(key) if isinstance(tree, dict) else None
     return tree
-
-
-def _digest(value: Any) -> str:
-    return sha256_json(value)[:16]
 
 
 READ = 2**22

@@ -134,10 +134,6 @@ def _passed(settings: Settings, kind: str, prompts: float, each: float) -> float
     return seconds(kind, shape_of(settings), prompts * (expected.prompt + each * expected.completion))
 
 
-def _data(settings: Settings) -> Work:
-    return Work(_rows(settings), "rows", LIBRARY * len(library_sections(settings.model_dump(mode="json"))))
-
-
 def _audits(settings: Settings) -> bool:
     """Whether labels are audited."""
     mode, source = settings.admission.label_audit, settings.data.source
@@ -206,7 +202,7 @@ def _dpo(settings: Settings) -> Work:
 
 
 WORK: dict[str, Callable[[Settings], Work]] = {
-    "data": _data,
+    "data": lambda s: Work(_rows(s), "rows", LIBRARY * len(library_sections(s.model_dump(mode="json")))),
     "audit": lambda s: Work(s.audit.prompts * s.audit.repeats, "answers"),
     "sft": _sft,
     "admission": _admission,

@@ -19,8 +19,7 @@ from flows.cleaning.leftovers import CleanupAction
 from flows.governance.policies import check_recorded
 from flows.governance.registry import DEFAULT, RegistryContext, decision_on, named_store
 from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
-from flows.promoting.request import KEY, load_request
-from flows.promoting.waiting_runs import DEPLOYMENT, LIVE, Run, resume_run, runs
+from flows.promoting.waiting_runs import DEPLOYMENT, KEY, LIVE, Run, load_request, resume_run, runs
 from flows.watching.runs import all_runs
 
 REQUEST_TIMEOUT = 30.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from components import registry
@@ -111,7 +112,9 @@ def promote_candidate(context: RegistryContext, digest: str, options: StatementO
     candidate = registry.find(context.store, digest)
     history, found = _judged(context, candidate)
     if isinstance(found, PromotionRecord):
-        return _finish_earlier(context, candidate, history, found)
+        registry.settle(context.store, history, context.policy)  # where a crash interrupted it after its record
+        earlier = _conclude(context, candidate.digest, partial(not_rejected, found))
+        return replace(earlier, stands_on=history.stands_on)
     if options is not None:
         approval = _approval(context, candidate, history, found, options)
         before = registry.standing_on(context.store, candidate, found, context.policy)
@@ -212,15 +215,6 @@ def _repeated_rollback(history: History, to: str, options: StatementOptions) -> 
         return None
     said = [(one.statement.by, one.statement.reason) for one in made.approvals]
     return made if (options.by.strip(), options.reason.strip()) in said else None
-
-
-def _finish_earlier(
-    context: RegistryContext, candidate: Candidate, history: History, made: PromotionRecord
-) -> Decision:
-    """The earlier decision. If a crash interrupted it after its record was written, finish it."""
-    registry.settle(context.store, history, context.policy)
-    found = _conclude(context, candidate.digest, lambda: not_rejected(made))
-    return replace(found, stands_on=history.stands_on)
 
 
 def _conclude(context: RegistryContext, digest: str, act: Callable[[], PromotionRecord]) -> Decision:

@@ -8,7 +8,7 @@ those of the policy before adopted it (`components/registry/adoption.py`). Times
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,10 @@ def policies_of(project: Path, wanted: Collection[str]) -> dict[str, Policy]:
     Raises:
         InputError: Git cannot read the history.
     """
-    found = (policy for policy in (_states(project) if wanted else ()) if policy is not None)
+    if not wanted or not resolve(project, "HEAD"):
+        return {}
+    changing = git(project, "rev-list", "--full-history", "HEAD", "--branches", "--", *PATHS).splitlines()
+    found = (policy for commit in changing if (policy := _at(project, commit)) is not None)
     return {policy.sha256: policy for policy in found if policy.sha256 in wanted}
 
 
@@ -212,14 +215,6 @@ def check_recorded(project: Path, policy: Policy) -> None:
             where=project / FILE,
             how=f"git add {' '.join(PATHS)} && git commit, or put it back: git checkout -- {' '.join(PATHS)}",
         )
-
-
-def _states(project: Path) -> Iterator[Policy | None]:
-    """The policy after each commit that changed one."""
-    if not resolve(project, "HEAD"):
-        return
-    for commit in git(project, "rev-list", "--full-history", "HEAD", "--branches", "--", *PATHS).splitlines():
-        yield _at(project, commit)
 
 
 def _at(project: Path, commit: str) -> Policy | None:

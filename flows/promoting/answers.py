@@ -27,7 +27,7 @@ from components.registry.starters import started_by
 from components.types import Judgement
 from flows.governance.comparison import judge
 from flows.governance.registry import RegistryContext
-from flows.promoting.request import Request
+from flows.promoting.waiting_runs import Request
 
 NOT_BLANK = r"\S"
 

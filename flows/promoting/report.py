@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -16,7 +15,7 @@ from components.directories import write_directory
 from components.errors import InputError
 from components.files import write_text
 from components.layout import Layout
-from components.registry import Candidate, PromotionRecord, Store, champion, read_candidate, sound_history
+from components.registry import Candidate, Store, champion, read_candidate, sound_history
 from components.types import Judgement
 from flows.governance.checkpoint import CheckpointView
 from flows.governance.comparison import comparison_key, judge
@@ -94,10 +93,12 @@ def run_of(context: RegistryContext, found: CheckpointView) -> Run:
     if (made := found.decision) is None:
         judged = {"result": found.result, "checks": list(found.checks)}
         return _run(context, found.candidate, judged, context.policy.sha256, _reference(context, found.candidate))
-    problem = problems(context, sound_history(context.store)).get((found.stands_on or made).number, "")
+    record = found.stands_on or made
+    problem = problems(context, sound_history(context.store)).get(record.number, "")
+    decided = {name: getattr(record, name) for name in ("outcome", "by", "reason", "at", "number")}
+    decided |= {"present": "champion" in found.names, "problem": problem}
     reference = None if made.previous == found.candidate.digest else made.previous
     candidate = replace(found.candidate, evidence=made.evidence or found.candidate.evidence)
-    decided = _decided(found.stands_on or made, found.names, problem)
     return _run(context, candidate, dict(made.gate), made.policy_sha256, reference, decided)
 
 
@@ -105,11 +106,6 @@ def _reference(context: RegistryContext, candidate: Candidate) -> str | None:
     """Digest of the present champion, where the candidate is another one."""
     present = champion(context.store)
     return None if present is None or present.digest == candidate.digest else present.digest
-
-
-def _decided(record: PromotionRecord, names: Collection[str], problem: str) -> dict[str, Any]:
-    fields = {name: getattr(record, name) for name in ("outcome", "by", "reason", "at", "number")}
-    return {**fields, "present": "champion" in names, "problem": problem}
 
 
 def _run(

@@ -21,7 +21,7 @@ from prefect.input import read_flow_run_input
 
 from components.registry.candidates import digits
 from flows.governance.registry import DEFAULT
-from flows.promoting.request import KEY
+from flows.promoting.waiting_runs import KEY
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from flows.governance.registry import RegistryContext
 from flows.prefect_runtime import states
 from flows.promoting.answers import Undecided, form
 from flows.promoting.report import pages, report
-from flows.promoting.request import Request, load_request, store_request
 from flows.promoting.rounds import Rounds
+from flows.promoting.waiting_runs import Request, load_request, store_request
 
 ARTIFACT = "promotion-request"
 

@@ -175,20 +175,16 @@ def _write_empty(stage: str, workspace: Workspace) -> None:
     code, parts = workspace.root / "components", ("layout.py", f"stages/{stage}.py")
     try:
         if code.is_dir() and code_digest(code, parts) != code_digest(parts=parts):
-            _execute(stage, workspace)
+            command = [sys.executable, "-m", "components", stage, "--config", "params.yaml"]
+            log = workspace.log(stage)
+            if status := run(command, cwd=workspace.root, env=environment(workspace.project), log=log):
+                raise InputError(f"it ended with exit code {status}", where=log)
         else:
             run_stage(stage, workspace.settings, workspace.layout)
     except Exception as error:
         what = f"the empty outputs of stage {stage} could not be written: {type(error).__name__}: {error}"
         how = f"undo what was edited in components/stages/{stage}.py, and repeat the command"
         raise InputError(what, where=workspace.root, how=how) from error
-
-
-def _execute(stage: str, workspace: Workspace) -> None:
-    command = [sys.executable, "-m", "components", stage, "--config", "params.yaml"]
-    log = workspace.log(stage)
-    if code := run(command, cwd=workspace.root, env=environment(workspace.project), log=log):
-        raise InputError(f"it ended with exit code {code}", where=log)
 
 
 def _push(workspace: Workspace, kept: RecordingResult) -> RecordingResult:

@@ -4,8 +4,8 @@
 - `options` — what may be chosen, and what server, worker and flow runs find in their environment
 - `service` — `.state/serve.json`: where other commands find what is served, and who serves it
 - `process` — one supervised process
-- `register` — a process of its own, because it imports Prefect: work pool, deployments, automations
-- `deployments` — reads `prefect.yaml`; `automations` — what the server does by itself: zombies, notifications
+- `register` — a process of its own, because it imports Prefect: work pool, deployments of `prefect.yaml`, automations
+- `automations` — what the server does by itself: zombies, notifications
 - `under_way` — gives flow runs back that lost their process, so that a worker continues them
 - `worker` — Prefect's worker, with a process that stands by for the next flow run
 - `flow_run` — the process of one flow run, which may stand by for it; `flow_run_pod` — the same in a pod of a cluster

@@ -16,8 +16,7 @@ from prefect.exceptions import ObjectNotFound
 from components.config.kubernetes import IMAGE
 from components.errors import EvenkeelError, InputError
 from flows.host.git import project_root
-from flows.serving.deployments import Entry, WorkPool, read_entries
-from flows.serving.register import bring_up_to_date
+from flows.serving.register import Entry, WorkPool, bring_up_to_date, read_entries
 
 POOL = "kubernetes"
 """As in k8s/prefect/worker.yaml."""

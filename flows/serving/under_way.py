@@ -37,7 +37,8 @@ def reschedule(server: PrefectServer, why: str, worker: str, crashed_since: date
     }
     returned = []
     # A run that no worker has signed yet may be about to start at another one.
-    unsigned = "" if _other_workers(server, worker) else worker
+    workers = server.post(f"/work_pools/{POOL}/workers/filter", {})
+    unsigned = "" if any(one["status"] == "ONLINE" and one["name"] != worker for one in workers) else worker
     for run in list(server.flow_runs(wanted)):
         if run["labels"].get("prefect.worker.name", unsigned) != worker:
             continue
@@ -50,11 +51,6 @@ def reschedule(server: PrefectServer, why: str, worker: str, crashed_since: date
             returned.append(run["name"])
         server.set_state(run["id"], state, force=True)
     return returned
-
-
-def _other_workers(server: PrefectServer, worker: str) -> bool:
-    found = server.post(f"/work_pools/{POOL}/workers/filter", {})
-    return any(other["status"] == "ONLINE" and other["name"] != worker for other in found)
 
 
 def _taken_for_dead(state: Mapping[str, Any], since: datetime | None) -> bool:

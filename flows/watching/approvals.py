@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from rich.console import Console
 
 from components.config.promotion import load_policy
 from components.errors import EvenkeelError, InputError
-from components.registry import Candidate, Store, candidates, decided, read_history, standing_unjudged
+from components.registry import Candidate, candidates, decided, read_history, standing_unjudged
 from components.words import plural
 from flows.display.output import field, plain_table, say
 from flows.governance.commands import SHORT, DecisionCommands, config_of
@@ -57,7 +57,8 @@ def find_waiting(project: Path, found: Sequence[RunView]) -> Found:
     for registry in sorted(registries):
         try:
             store = named_store(project, registry)
-            for candidate in _undecided(store):
+            history = read_history(store)
+            for candidate in (one for one in candidates(store) if decided(history, one, history.base) is None):
                 asks = next((one for one in reversed(asking) if one.about(candidate.digest, registry)), None)
                 proposer = proposers.get(candidate.digest)
                 run_id = proposer.run_id if proposer else str(candidate.run.get("run", ""))
@@ -78,11 +79,6 @@ def _suspended(project: Path) -> tuple[list[Run], list[str]]:
             return list(runs_of_promote(server, "PAUSED")), []
     except ServerUnavailable as away:
         return [], [f"the Prefect server at {api} {away.predicate}; which runs of `promote` are suspended is not known"]
-
-
-def _undecided(store: Store) -> Iterator[Candidate]:
-    history = read_history(store)
-    return (one for one in candidates(store) if decided(history, one, history.base) is None)
 
 
 def _waiting(

@@ -27,9 +27,9 @@ from components.files import read_json, write_json, write_text
 from components.pods.depot import Depot, forget
 from components.processes import free_port
 from components.processes.living import claim
-from flows.cleaning import cleanup, leftovers, servers
+from flows.cleaning import cleanup, leftovers
+from flows.cleaning.cleanup import remove_old
 from flows.cleaning.leftovers import CleanupAction, end_leftovers, remove_partial, remove_weights
-from flows.cleaning.workspaces import remove_old
 from flows.host.git import git
 from flows.host.processes import OWNER_VARIABLE
 from flows.watching.execution import Execution
@@ -281,7 +281,7 @@ def test_a_flow_run_is_settled_unless_another_process_may_have_started_it_again(
 ) -> None:
     execution = ran(project, "demo-1", **DEAD).execution
     assert execution is not None
-    found = servers.target_state(execution, state(kind, after, execution))
+    found = leftovers.target_state(execution, state(kind, after, execution))
     assert (found["type"] if found else None) == wanted
 
 
@@ -289,14 +289,14 @@ def test_a_worker_that_is_cancelling_right_now_is_given_its_time(project: Path) 
     execution = ran(project, "demo-1", **DEAD).execution
     assert execution is not None
     now = {"type": "CANCELLING", "name": "Cancelling", "timestamp": datetime.now(UTC).isoformat()}
-    assert servers.target_state(execution, now) is None
+    assert leftovers.target_state(execution, now) is None
 
 
 def test_a_server_that_does_not_answer_is_said_once(project: Path) -> None:
     nowhere = f"http://127.0.0.1:{free_port()}/api"
     for name in ("demo-1", "demo-2"):
         ran(project, name, **DEAD, flow_run="f10", api=nowhere)
-    (action,) = servers.close_dead(all_runs(project), None)
+    (action,) = leftovers.close_dead(all_runs(project), None)
     assert action == CleanupAction("server", nowhere, "left alone", "it does not answer (ConnectError)")
 
 
@@ -305,7 +305,7 @@ def test_no_server_is_queried_about_runs_that_live_or_ended_or_are_elsewhere(pro
     ran(project, "living-1", **LIVING, **asked)
     ran(project, "ended-1", **asked)
     ran(project, "elsewhere-1", **DEAD | {"host": "elsewhere"}, **asked)
-    assert list(servers.close_dead(all_runs(project), None)) == []
+    assert list(leftovers.close_dead(all_runs(project), None)) == []
 
 
 # workspaces
@@ -459,7 +459,7 @@ def test_jobsets_go_whose_run_is_known_to_be_over(project: Path, monkeypatch: py
     ran(project, "done-1")
     cluster = Cluster(project, ["living-1", "far-1", "dead-1", "done-1", "somebodys-1"])
     monkeypatch.setattr("components.launch.kubernetes.api.Cluster.connect", lambda namespace: cluster)
-    actions = list(servers.remove_orphans(project, "evenkeel"))
+    actions = list(leftovers.remove_orphans(project, "evenkeel"))
     assert cluster.deleted == [action.what for action in actions] == ["dead-1", "done-1"]
     assert {(action.kind, action.done) for action in actions} == {("jobset", "deleted")}
 
@@ -470,7 +470,7 @@ def test_the_jobset_of_somebody_elses_run_of_the_same_name_stays(
     ran(project, "dead-1", **DEAD)
     cluster = Cluster(tmp_path / "another" / "project", ["dead-1"])
     monkeypatch.setattr("components.launch.kubernetes.api.Cluster.connect", lambda namespace: cluster)
-    assert list(servers.remove_orphans(project, "evenkeel")) == []
+    assert list(leftovers.remove_orphans(project, "evenkeel")) == []
     assert cluster.deleted == []
 
 

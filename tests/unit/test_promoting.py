@@ -41,10 +41,9 @@ from flows.promoting import rounds as rounds_module
 from flows.promoting import suspension
 from flows.promoting.answers import Concluded, Decision, SignedDecision, Undecided, conclude, filled, form, store_answer
 from flows.promoting.report import pages
-from flows.promoting.request import KEY, Request, load_request, store_request
 from flows.promoting.rounds import Rounds, rounds
 from flows.promoting.suspension import approvals_needed, outcome_page, request_page
-from flows.promoting.waiting_runs import Run
+from flows.promoting.waiting_runs import KEY, Request, Run, load_request, store_request
 from flows.run.workspace import UNKNOWN_REQUEST, RunRequest
 from flows.serving.automations import MESSAGES
 from tests.code_graph import ROOT

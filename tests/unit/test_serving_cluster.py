@@ -14,7 +14,7 @@ from prefect.utilities.schema_tools import validate
 from components.errors import EXIT_BAD_INPUT, InputError
 from flows.serving import cluster, flow_run_pod
 from flows.serving.cluster import POOL, elsewhere
-from flows.serving.deployments import read_entries
+from flows.serving.register import read_entries
 from tests.code_graph import ROOT
 
 IMAGE = f"registry.example.com/evenkeel/orchestrator@sha256:{'a' * 64}"
