@@ -128,7 +128,10 @@ def run_workspace(workspace: Workspace, *, fresh: bool = False) -> Outcome:
     check_links(workspace.settings, workspace.inputs)
     signing_key(workspace.project, load_policy(workspace.project))  # what is wrong with it is said now
     get_run_logger().info("run %s in %s", workspace.run_id, workspace.root)
-    tag(workspace.run_id)
+    with get_client(
+        sync_client=True
+    ) as client:  # the UI finds it by the run's id: its own name may be typed by a person
+        client.update_flow_run(UUID(flow_run.get_id()), tags=sorted({*flow_run.tags, workspace.run_id}))
     note_flow_run(workspace.project, flow_run.get_id(), workspace.run_id)
     wait = get_run_logger().info
     take_over(workspace.project)
@@ -151,12 +154,6 @@ def run_workspace(workspace: Workspace, *, fresh: bool = False) -> Outcome:
     states.announce(workspace, outcome)
     get_run_logger().info("%s: %s", outcome.run_id, outcome.candidate or f"no candidate\n{outcome.reason}")
     return outcome
-
-
-def tag(run_id: str) -> None:
-    """Let the present flow run be found in the UI under the run's id; its own name may be one that a person typed."""
-    with get_client(sync_client=True) as client:
-        client.update_flow_run(UUID(flow_run.get_id()), tags=sorted({*flow_run.tags, run_id}))
 
 
 def check_resources(settings: Settings, folder: Path) -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 from prefect import flow, get_run_logger
 from prefect.artifacts import create_markdown_artifact
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 
 from components.config.promotion import load_policy
@@ -43,7 +42,9 @@ def promote(digest: str, registry: str = DEFAULT) -> str:
         digest: The candidate, or its first digits.
         registry: Folder of the registry, relative to the project; settings of another kind of registry as JSON.
     """
-    project, me = project_root(Path.cwd()), current_flow_run()
+    project, running = project_root(Path.cwd()), FlowRunContext.get()
+    if running is None or (me := running.flow_run) is None:
+        raise InputError("not inside a flow run", where="promote", how="start it as a flow")
     store = named_store(project, registry)
     candidate = find(store, digest)
     with get_client(sync_client=True) as client:
@@ -61,7 +62,9 @@ def promote(digest: str, registry: str = DEFAULT) -> str:
     said, trouble = read_answer(context, candidate, so_far.answer)
     found = conclude(context, candidate, said)
     if isinstance(found, Concluded):
-        publish(candidate, found)
+        page = outcome_page(candidate, found.state, found.words, found.judgement)
+        about = f"Candidate {candidate.digest[:SHORT]}: {found.state.lower()}"
+        create_markdown_artifact(page, key=ARTIFACT, description=about)
         for line in register_champion(store, found.record) if found.record else ():
             get_run_logger().info(line)
         get_run_logger().info("%s: %s", found.state, found.words)
@@ -77,14 +80,6 @@ def promote(digest: str, registry: str = DEFAULT) -> str:
     return candidate.digest
 
 
-def current_flow_run() -> FlowRun:
-    """This flow run."""
-    context = FlowRunContext.get()
-    if context is None or context.flow_run is None:
-        raise InputError("not inside a flow run", where="promote", how="start it as a flow")
-    return context.flow_run
-
-
 def read_answer(context: RegistryContext, candidate: Candidate, given: Answer | None) -> tuple[Approval | None, str]:
     """Store the answer; returns the approval, and why an invalid answer was not accepted."""
     if given is None:
@@ -95,12 +90,3 @@ def read_answer(context: RegistryContext, candidate: Candidate, given: Answer | 
     except InputError as error:
         get_run_logger().warning("the answer of %s was not taken: %s", given.at, error)
         return None, f"The answer was not taken: {'; '.join(filter(None, (error.what, error.how)))}."
-
-
-def publish(candidate: Candidate, found: Concluded) -> None:
-    """Publish the outcome as an artifact."""
-    create_markdown_artifact(
-        outcome_page(candidate, found.state, found.words, found.judgement),
-        key=ARTIFACT,
-        description=f"Candidate {candidate.digest[:SHORT]}: {found.state.lower()}",
-    )

@@ -170,11 +170,9 @@ def exceeded(workspace: Workspace, found: Estimate) -> str:
     """Both numbers of every limit that the estimate exceeds; empty where there is none."""
     budget = workspace.settings.budget
     hours, gpu_hours = found.before_hours + found.seconds / HOUR, found.before_gpu_hours + found.gpu_hours
-    said = []
-    if budget.hours is not None and hours > budget.hours:
-        said.append(f"{hours:.3g} hours estimated, {budget.hours:g} allowed")
-    if budget.gpu_hours is not None and gpu_hours > budget.gpu_hours:
-        said.append(f"{gpu_hours:.3g} GPU-hours estimated, {budget.gpu_hours:g} allowed")
+    figures = ((hours, budget.hours, "hours"), (gpu_hours, budget.gpu_hours, "GPU-hours"))
+    over = [(value, limit, unit) for value, limit, unit in figures if limit is not None and value > limit]
+    said = [f"{value:.3g} {unit} estimated, {limit:g} allowed" for value, limit, unit in over]
     spent_already = f" ({found.before_hours:.3g} hours are spent)" if said and found.before_hours else ""
     return " and ".join(said) + spent_already
 

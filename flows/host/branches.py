@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from components.errors import InputError
@@ -18,14 +17,6 @@ WAIT_FOR_REFS = ("-c", "core.filesRefLockTimeout=10000", "-c", "core.packedRefsT
 
 PUSH_SECONDS = 300.0
 """After which a remote is taken not to answer: a branch is a few small files."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunCommit:
-    """The commit that holds a run's record; ``new`` where something had changed since the last."""
-
-    commit: str
-    new: bool
 
 
 def branch_of(run_id: str) -> str:
@@ -51,10 +42,12 @@ def head_of(project: Path, run_id: str) -> str | None:
     return head
 
 
-def commit_run(project: Path, run_id: str, base: str, root: Path, files: Sequence[str]) -> RunCommit:
+def commit_run(project: Path, run_id: str, base: str, root: Path, files: Sequence[str]) -> tuple[str, bool]:
     """Commit these files of the workspace ``root`` onto the run's branch, which begins at ``base``.
 
-    A record that differs in nothing but its times is no reason for another commit.
+    Returns:
+        The commit that holds the record, and whether it is a new one: a record that differs in nothing but its times is
+        no reason for another.
 
     Raises:
         InputError: Git failed, the branch belongs to something else, or it is checked out somewhere.
@@ -64,13 +57,13 @@ def commit_run(project: Path, run_id: str, base: str, root: Path, files: Sequenc
     if head:
         changed = git(project, "diff-tree", "-r", "--name-only", head, tree).splitlines()
         if set(changed) <= {RECORD}:
-            return RunCommit(head, new=False)
+            return head, False
     _refuse_checked_out(project, branch_of(run_id))
     message = f"evenkeel: record of run {run_id}"
     commit = git(project, "commit-tree", tree, "-p", head or base, "-m", message, extra=IDENTITY)
     ref = f"refs/heads/{branch_of(run_id)}"
     git(project, *NO_HOOKS, *WAIT_FOR_REFS, "update-ref", "-m", message, ref, commit, head or "0" * len(commit))
-    return RunCommit(commit, new=True)
+    return commit, True
 
 
 def _tree(project: Path, base: str, root: Path, files: Sequence[str]) -> str:

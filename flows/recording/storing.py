@@ -124,9 +124,9 @@ def store_run(workspace: Workspace, make: Callable[[], RunRecord]) -> RecordingR
         files = [RECORD, "params.yaml", *uncached(workspace.root), *track_inputs(workspace)]
         files += [LOCK] if (workspace.root / LOCK).exists() else []
         files += _refusal_report(workspace)
-        done = commit_run(workspace.project, workspace.run_id, record.commit, workspace.root, files)
-        pushed = {} if done.new else {"dvc_remote": kept.dvc_remote, "git_remote": kept.git_remote}
-        kept = RecordingResult(branch=branch_of(workspace.run_id), commit=done.commit, **pushed)
+        commit, new = commit_run(workspace.project, workspace.run_id, record.commit, workspace.root, files)
+        pushed = {} if new else {"dvc_remote": kept.dvc_remote, "git_remote": kept.git_remote}
+        kept = RecordingResult(branch=branch_of(workspace.run_id), commit=commit, **pushed)
         kept = _push(workspace, kept)
     except (CorrectableError, OSError) as error:
         kept = kept.model_copy(update={"problems": [*kept.problems, f"not recorded: {_one_line(error)}"]})

@@ -12,7 +12,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from components.errors import InputError
@@ -27,16 +26,9 @@ LONGEST_LINE = 2**24
 """Bytes, as in `components.data.sources`: what follows the last line break of a file and is longer is no row."""
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedFile:
-    """A file of the folder that does not join, and why."""
-
-    name: str
-    why: str
-
-
-def scan(folder: Path, now: float) -> tuple[list[Path], list[SkippedFile]]:
-    """The whole JSON-lines files of a folder by name, and the files that are skipped. Hidden files are ignored.
+def scan(folder: Path, now: float) -> tuple[list[Path], list[str]]:
+    """The whole JSON-lines files of a folder by name, and a line for each that is skipped, which says why. Hidden files
+    are ignored.
 
     Args:
         now: when the night began, in seconds since the epoch; what was written since waits as well.
@@ -54,7 +46,7 @@ def scan(folder: Path, now: float) -> tuple[list[Path], list[SkippedFile]]:
             shown = os.fsencode(path.name).decode(errors="backslashreplace")
             why = "is not read: its name is not Unicode" if shown != path.name else _skip_reason(path, now)
             if why:
-                skipped.append(SkippedFile(shown, why))
+                skipped.append(f"{shown} {why}")
             else:
                 whole.append(path)
     return whole, skipped
@@ -105,8 +97,8 @@ ALIKE = 0.5
 used again for other data, as a log's is, has none or few rows in common with what it stood for before."""
 
 
-def add_new_files(ledger: Ledger, incoming: Sequence[Path], source_sha256: str) -> list[SkippedFile]:
-    """Add the files that are new; returns the others with the reason why they are skipped.
+def add_new_files(ledger: Ledger, incoming: Sequence[Path], source_sha256: str) -> list[str]:
+    """Add the files that are new; returns the others with the reason why they are skipped, a line each.
 
     A newer version of a file that joined takes its place, see `earlier_version`. What is gone from the folder
     leaves unless a run with it has ended: so a file that breaks the runs can be corrected or removed.
@@ -116,21 +108,19 @@ def add_new_files(ledger: Ledger, incoming: Sequence[Path], source_sha256: str) 
         with os_errors("read", path):
             digests[path] = sha256_file(path)
     gone = ledger.keep(set(digests.values()))
-    skipped = [
-        SkippedFile(row.name, "no longer joins: it left or changed before a night with it had ended") for row in gone
-    ]
+    skipped = [f"{row.name} no longer joins: it left or changed before a night with it had ended" for row in gone]
     for path, digest in digests.items():
         name, known = path.name, _known(ledger, path.name, digest)
         if digest == source_sha256:
-            skipped.append(SkippedFile(name, "is left out: it is the configured source itself"))
+            skipped.append(f"{name} is left out: it is the configured source itself")
         elif known is None:
             row = _store(ledger, path, digest)
             if row is None:
-                skipped.append(SkippedFile(name, "waits for the next night: it changed while it was read"))
+                skipped.append(f"{name} waits for the next night: it changed while it was read")
             else:
                 ledger.add(row)
         elif known.name != name:
-            skipped.append(SkippedFile(name, f"has nothing new: it has the content of {known.name}"))
+            skipped.append(f"{name} has nothing new: it has the content of {known.name}")
     return skipped
 
 

@@ -27,7 +27,7 @@ from flows.governance.policies import check_champion
 from flows.governance.registry import RegistryContext, project_store, verified
 from flows.host.git import succeeds
 from flows.recording import read_record
-from flows.retraining.joining import SkippedFile, add_new_files, join, scan
+from flows.retraining.joining import add_new_files, join, scan
 from flows.retraining.ledger import FinishedRun, JoinedFile, Ledger, current
 from flows.run.workspace import Workspace, locate
 
@@ -49,7 +49,8 @@ class RetrainingPlan:
     """Files that are trained on for the first time."""
     files: list[JoinedFile]
     """All that are."""
-    skipped: list[SkippedFile]
+    skipped: list[str]
+    """Files of the folder that do not join, and why."""
     remarks: list[str] = field(default_factory=list)
 
     @property
@@ -124,7 +125,7 @@ def _key(wanted: Settings, start: Start, workspace: Workspace) -> str:
 
 def _data(
     ledger: Ledger, wanted: Settings, incoming: str, now: float, remarks: list[str]
-) -> tuple[list[str], list[JoinedFile], list[SkippedFile]]:
+) -> tuple[list[str], list[JoinedFile], list[str]]:
     """The overrides that make the joined file the source, the files in it, and what was left out."""
     if not incoming:
         if seen := current(ledger.seen()):
@@ -206,9 +207,8 @@ def summary_before(plan: RetrainingPlan) -> list[str]:
         lines.append(f"{plural(len(rest), 'file')} more: {plural(sum(row.rows for row in rest), 'row')} joined")
     if not plan.joined:
         lines.append("no data joined")
-    lines += [f"{one.name} {one.why}" for one in plan.skipped]
     compared = f", compared with the champion {plan.champion[:12]}" if plan.champion else ""
-    return [*lines, *plan.remarks, f"starts from {plan.start}{compared}"]
+    return [*lines, *plan.skipped, *plan.remarks, f"starts from {plan.start}{compared}"]
 
 
 def _replaced_version(plan: RetrainingPlan, row: JoinedFile) -> str:

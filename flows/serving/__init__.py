@@ -2,8 +2,7 @@
 
 - `serve` — the command: starts everything in order, supervises it, ends it
 - `options` — what may be chosen, and what server, worker and flow runs find in their environment
-- `service` — `.state/serve.json`: where other commands find what is served, and who serves it
-- `process` — one supervised process
+- `service` — `.state/serve.json`: where other commands find what is served, and who serves it; one supervised process
 - `register` — a process of its own, because it imports Prefect: work pool, deployments of `prefect.yaml`, automations
 - `automations` — what the server does by itself: zombies, notifications
 - `under_way` — gives flow runs back that lost their process, so that a worker continues them

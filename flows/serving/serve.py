@@ -31,8 +31,16 @@ from flows.serving.options import (
     worker_environment,
 )
 from flows.serving.pages import PageServer
-from flows.serving.process import SupervisedProcess, end_leftovers, wait_for
-from flows.serving.service import ProcessIdentity, Service, exclusive, service_file, write_service
+from flows.serving.service import (
+    ProcessIdentity,
+    Service,
+    SupervisedProcess,
+    end_leftovers,
+    exclusive,
+    service_file,
+    wait_for,
+    write_service,
+)
 from flows.serving.under_way import reschedule
 
 STARTUP = 180.0

@@ -1,19 +1,25 @@
-"""Where this project is served, and by whom: `.state/serve.json`."""
+"""Where this project is served, and by whom: `.state/serve.json`; and one process that serving consists of, started
+again when it dies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Self
 
+import psutil
 from pydantic import Field, ValidationError
 
 from components.config.base import Section
 from components.errors import InputError
 from components.files import read_json, write_json
+from components.processes import Child
 from components.processes.living import alive, born
 from flows.host.locks import lock_file
+from flows.host.processes import end
 
 
 class ProcessIdentity(Section):
@@ -77,3 +83,75 @@ def exclusive(project: Path) -> Iterator[None]:
             how = "use that one, or stop it first (Ctrl-C, or SIGTERM to that process)"
             raise InputError(f"this project is served already, by {holder}", where=project, how=how)
         yield
+
+
+LONGEST_PAUSE = 30.0
+"""Seconds between two starts, at most."""
+HEALTHY = 120.0
+"""Seconds after which a process counts as healthy: when it exits later, it is restarted without a pause."""
+MAX_EXITS = 6
+"""Deaths in a row, none of them `HEALTHY` seconds after the last, after which it is given up."""
+LEFTOVERS = 20.0
+"""Seconds to wait for the processes of a killed `serve` to end."""
+WIDTH = 200
+"""Characters of a log's line that are shown; a database can say thousands in one."""
+
+
+class SupervisedProcess:
+    """A command under a guardian, started at once, and again when it has died. Its end is requested ``grace`` seconds
+    before it is killed."""
+
+    def __init__(
+        self, name: str, command: Sequence[str], env: Mapping[str, str], log: Path, cwd: Path, grace: float
+    ) -> None:
+        self.log, self.exits = log, 0
+        self._make = partial(Child, name, command, log=log, env=env, cwd=cwd, grace=grace)
+        self.start()
+
+    def start(self) -> None:
+        self.child, self.started = self._make(), time.monotonic()
+
+    @property
+    def alive(self) -> bool:
+        return self.child.alive
+
+    @property
+    def who(self) -> ProcessIdentity | None:
+        """Its guardian, while that lives."""
+        return ProcessIdentity.of(self.child.pid) if self.alive else None
+
+    def ending(self) -> str:
+        """How it ended, and what it said last."""
+        return "\n".join(line[:WIDTH] for line in self.child.ending().splitlines())
+
+    def record_exit(self) -> float:
+        """Count it; returns the seconds to wait before the next start."""
+        self.exits = 0 if time.monotonic() - self.started > HEALTHY else self.exits + 1
+        return min(LONGEST_PAUSE, 2.0 ** (self.exits - 1)) if self.exits > 1 else 0.0
+
+    @property
+    def gave_up(self) -> bool:
+        return self.exits >= MAX_EXITS
+
+
+def wait_for(
+    condition: Callable[[], bool], seconds: float, stop: Callable[[], bool] = lambda: False, pause: float = 0.2
+) -> bool:
+    """Whether ``condition`` came true in time; looks at least once, until ``seconds`` are over or until ``stop``."""
+    give_up = time.monotonic() + seconds
+    while not stop():
+        if condition():
+            return True
+        if time.monotonic() >= give_up:
+            break
+        time.sleep(pause)
+    return False
+
+
+def end_leftovers(project: Path) -> None:
+    """End what a killed `serve` started. Its guardians do so by themselves; this waits for them, and then insists."""
+    service = last_service(project)
+    left = [who for who in service.parts.values() if who.alive] if service else []
+    if wait_for(lambda: not any(who.alive for who in left), LEFTOVERS):
+        return
+    end(psutil.Process(who.pid) for who in left if who.alive)

@@ -17,8 +17,7 @@ from components.errors import InputError
 from components.processes.living import alive
 from flows.host.processes import end
 from flows.prefect_runtime.server import CANCELLED, CANCELLING, UNDER_WAY, PrefectServer, ServerUnavailable
-from flows.serving.process import wait_for
-from flows.serving.service import served
+from flows.serving.service import served, wait_for
 from flows.watching.execution import Execution, now, read, write
 from flows.watching.runs import RunView
 

@@ -29,9 +29,18 @@ from flows.serving import options as environments
 from flows.serving import serve
 from flows.serving.automations import MESSAGES
 from flows.serving.options import Options, check_free, choose
-from flows.serving.process import LONGEST_PAUSE, MAX_EXITS, SupervisedProcess
 from flows.serving.register import FILE, Entry, ScheduleEntry, make_pool, read_entries, remove_others, schedule
-from flows.serving.service import ProcessIdentity, Service, exclusive, served, service_file, write_service
+from flows.serving.service import (
+    LONGEST_PAUSE,
+    MAX_EXITS,
+    ProcessIdentity,
+    Service,
+    SupervisedProcess,
+    exclusive,
+    served,
+    service_file,
+    write_service,
+)
 from flows.serving.under_way import ZOMBIE, reschedule
 from tests.code_graph import ROOT
 
