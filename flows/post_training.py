@@ -139,7 +139,7 @@ def run_workspace(workspace: Workspace, *, fresh: bool = False) -> Outcome:
         publish_estimate(workspace, begin(workspace, fresh=fresh, wait=wait))
         with (
             workspace.held(fresh=fresh, wait=wait),
-            executing(workspace, "post-training") as running,
+            executing(workspace, "post-training") as set_outcome,
             recorded(workspace, flow_run.get_id()) as recorder,
         ):
             load_plots()
@@ -148,7 +148,7 @@ def run_workspace(workspace: Workspace, *, fresh: bool = False) -> Outcome:
                 outcome = run_stages(workspace, force=fresh)
             recorder.conclude(outcome.candidate, outcome.reason)
             publish(workspace, outcome.candidate, outcome.reason)
-            running.set_outcome(outcome.candidate, outcome.reason)
+            set_outcome(outcome.candidate, outcome.reason)
     for problem in recorder.result.problems if recorder.result else ():
         get_run_logger().warning(problem)
     states.announce(workspace, outcome)

@@ -26,8 +26,7 @@ import psutil
 from components.errors import CorrectableError
 from components.processes.living import abandoned
 from flows.host.processes import OWNER_VARIABLE, end, leftovers, mark_of, marked
-from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
-from flows.serving.under_way import UNDER_WAY, ZOMBIE
+from flows.prefect_runtime.server import WITH_PROCESS, ZOMBIE, PrefectServer, ServerUnavailable
 from flows.watching.execution import Execution
 from flows.watching.runs import RunView
 
@@ -185,7 +184,7 @@ def _close_dead(execution: Execution, url: str) -> Iterator[CleanupAction]:
 def target_state(execution: Execution, state: dict[str, Any] | None) -> dict[str, str] | None:
     """The state that a flow run of a dead execution should have; None if it has that state, or another process may have
     started it again."""
-    if state is None or state["type"] not in UNDER_WAY:
+    if state is None or state["type"] not in WITH_PROCESS:
         return None
     since = datetime.fromisoformat(state["timestamp"])
     if state["type"] == "CANCELLING":

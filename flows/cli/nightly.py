@@ -22,7 +22,7 @@ from flows.display.console import Display
 from flows.display.output import field, plain_table, print_json, say
 from flows.host.git import project_root
 from flows.prefect_runtime.environment import loading, prefect_environment, start_server
-from flows.prefect_runtime.server_lost import server_needed
+from flows.prefect_runtime.server import server_needed
 from flows.recording.reproduction import Comparison, Difference, Reproduction, checked_out, reproduce_run
 from flows.retraining.ledger import Ledger
 from flows.retraining.plan import Start, plan_retraining, summary_before, unchanged_summary

@@ -27,13 +27,13 @@ from components.stages import wanted
 from components.working import working
 from flows.budget.estimate import Estimate, begin, line
 from flows.cli.base import DEMO, EXIT_INTERRUPTED, AsJson, Config, Debug, DryRun, Overrides, app, console
-from flows.display import plan, summary
+from flows.display import summary
 from flows.display.console import Display
 from flows.display.output import print_json, say
 from flows.governance.registry import decision_on, project_store
 from flows.host.git import project_root
 from flows.prefect_runtime.environment import loading, prefect_environment, start_server
-from flows.prefect_runtime.server_lost import NOTE, outcome_on_disk, server_needed
+from flows.prefect_runtime.server import NOTE, outcome_on_disk, server_needed
 from flows.recording import RunRecord, read_record, read_recording, store_run
 from flows.recording.lineage import changed_outputs, note_starter, propose_run
 from flows.run.parameters import recipe_file
@@ -69,9 +69,9 @@ def run(
             workspace = locate(project, config, overrides or (), recipe=recipe_file(recipe))
     if dry_run:
         if as_json:
-            print_json(plan.to_dict(workspace, fresh=fresh))
+            print_json(summary.plan_to_dict(workspace, fresh=fresh))
         else:
-            plan.show_plan(console, workspace, fresh=fresh)
+            summary.show_plan(console, workspace, fresh=fresh)
         return
     record = read_record(workspace.root) if resume is not None else None
     if record and record.finished and complete(workspace, record):

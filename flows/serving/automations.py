@@ -23,8 +23,8 @@ from pydantic import SecretStr
 
 from flows.budget.spending import BudgetSpent
 from flows.prefect_runtime.environment import HEARTBEAT_SECONDS
+from flows.prefect_runtime.server import ZOMBIE
 from flows.prefect_runtime.states import SUSPENDED
-from flows.serving.under_way import ZOMBIE
 
 PREFIX = "evenkeel: "
 BLOCK = "evenkeel-notify"

@@ -1,4 +1,5 @@
-"""Starts server, registration and worker in order, keeps them alive, and ends them in the opposite order."""
+"""Starts server, registration and worker in order, keeps them alive, and ends them in the opposite order; and gives
+flow runs back that lost their process, so that a worker continues them."""
 
 from __future__ import annotations
 
@@ -15,13 +16,14 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from rich.console import Console
 
 from components.errors import InputError
 from components.files import os_errors
 from flows.prefect_runtime.environment import HEARTBEAT_SECONDS, prefect_home
-from flows.prefect_runtime.server import PrefectServer, ServerUnavailable
+from flows.prefect_runtime.server import WITH_PROCESS, ZOMBIE, PrefectServer, ServerUnavailable
 from flows.serving.options import (
     POOL,
     Options,
@@ -41,7 +43,6 @@ from flows.serving.service import (
     wait_for,
     write_service,
 )
-from flows.serving.under_way import reschedule
 
 STARTUP = 180.0
 """Seconds that the server may take; the first start makes the database."""
@@ -230,3 +231,45 @@ class Serving:
             server.child.stop()
         service_file(self._project).unlink(missing_ok=True)
         self._print("stopped")
+
+
+def reschedule(server: PrefectServer, why: str, worker: str, crashed_since: datetime | None = None) -> list[str]:
+    """Schedule every run again that ``worker`` had under way, now that it is gone; returns their names. Their state
+    says ``why`` the worker ended.
+
+    A flow run of the pool dies with its worker (`flow_run`), and Prefect does not notice: the run would stay Running
+    for ever. It starts again from its first line, and reuses its workspace: finished stages are cached, the interrupted
+    one continues from its checkpoint. A run whose cancellation was requested is cancelled.
+
+    Args:
+        crashed_since: a server that was off for a while marks all these runs as crashed when it starts; runs that it
+            marked since this time are rescheduled too.
+
+    Raises:
+        ServerUnavailable: it does not answer, or refuses.
+    """
+    wanted = {
+        "work_pools": {"name": {"any_": [POOL]}},
+        "flow_runs": {"state": {"type": {"any_": [*WITH_PROCESS, *(["CRASHED"] if crashed_since else [])]}}},
+    }
+    returned = []
+    # A run that no worker has signed yet may be about to start at another one.
+    workers = server.post(f"/work_pools/{POOL}/workers/filter", {})
+    unsigned = "" if any(one["status"] == "ONLINE" and one["name"] != worker for one in workers) else worker
+    for run in list(server.flow_runs(wanted)):
+        if run["labels"].get("prefect.worker.name", unsigned) != worker:
+            continue
+        if run["state_type"] == "CRASHED" and not _taken_for_dead(run["state"], crashed_since):
+            continue
+        if run["state_type"] == "CANCELLING":
+            state = {"type": "CANCELLED", "name": "Cancelled", "message": f"Cancelled; {why}."}
+        else:
+            state = {"type": "SCHEDULED", "name": "AwaitingRetry", "message": f"To be continued: {why}."}
+            returned.append(run["name"])
+        server.set_state(run["id"], state, force=True)
+    return returned
+
+
+def _taken_for_dead(state: Mapping[str, Any], since: datetime | None) -> bool:
+    at = datetime.fromisoformat(state["timestamp"])
+    return since is not None and at >= since and str(state["message"]).startswith(ZOMBIE)

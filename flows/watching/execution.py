@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -99,30 +99,10 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-class Running:
-    """The execution of this process; the flow sets its outcome."""
-
-    def __init__(self, root: Path, execution: Execution) -> None:
-        self.root, self.execution = root, execution
-
-    def set_outcome(self, candidate: str | None, reason: str = "") -> None:
-        """Note a candidate's digest, or why there is none. It is written at the end."""
-        state: State = "candidate" if candidate else "refused"
-        self.execution = replace(self.execution, state=state, candidate=candidate, reason=reason)
-
-    def end(self, state: State | None = None, reason: str | None = None) -> None:
-        """Write how it ended."""
-        last = self.execution
-        settled = state or ("done" if last.state == "running" else last.state)
-        said = last.reason if reason is None else reason
-        self.execution = replace(last, state=settled, reason=said, ended=now())
-        write(self.root, self.execution)
-
-
 @contextmanager
-def executing(workspace: Workspace, flow: str) -> Iterator[Running]:
+def executing(workspace: Workspace, flow: str) -> Iterator[Callable[[str | None, str], None]]:
     """Say that this process runs the workspace by the named flow, and at the end how it went. Hold the workspace around
-    it."""
+    it. What it yields notes a candidate's digest, or None and why there is none, which is written at the end."""
     flow_run, deployed, api = _in_prefect()
     started = Execution(
         run_id=workspace.run_id,
@@ -140,19 +120,27 @@ def executing(workspace: Workspace, flow: str) -> Iterator[Running]:
     write(workspace.root, started)
     with os_errors("remove", workspace.progress):
         workspace.progress.unlink(missing_ok=True)  # it holds the progress of one execution
-    running = Running(workspace.root, started)
+    outcome = replace(started, state="done")
+
+    def set_outcome(candidate: str | None, reason: str) -> None:
+        nonlocal outcome
+        outcome = replace(started, state="candidate" if candidate else "refused", candidate=candidate, reason=reason)
+
+    def end(state: State, reason: str) -> None:
+        write(workspace.root, replace(outcome, state=state, reason=reason, ended=now()))
+
     try:
-        yield running
+        yield set_outcome
     except NoCandidate as refusal:
-        running.end("refused", str(refusal))
+        end("refused", str(refusal))
         raise
     except Exception as error:
-        running.end("failed", str(error) or type(error).__name__)
+        end("failed", str(error) or type(error).__name__)
         raise
     except BaseException:  # a signal, or Prefect's own ways to leave a flow
-        running.end("stopped", "")
+        end("stopped", "")
         raise
-    running.end()
+    end(outcome.state, outcome.reason)
 
 
 def _in_prefect() -> tuple[str | None, str | None, str | None]:

@@ -17,7 +17,7 @@ from components.working import clock
 from flows.display.console import STYLES as STAGE_STYLES
 from flows.display.console import StageView
 from flows.display.output import field, plain_table, say
-from flows.display.plan import differences
+from flows.display.summary import differences
 from flows.governance.commands import approval_of_run
 from flows.watching.runs import RunView
 

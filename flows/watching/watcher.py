@@ -6,14 +6,13 @@ stage takes, and a slow server does not delay the run.
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import json
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 from uuid import UUID
@@ -239,7 +238,7 @@ class SignalTable:
         if self._records.replaced:
             self._latest.clear()
         self._latest.extend(rows)
-        with contextlib.suppress(InputError):  # it is being written to: the next look sees it whole
+        with suppress(InputError):  # it is being written to: the next look sees it whole
             self._ledger = read_ledger(self._ledger_path) if self._ledger_path.exists() else Ledger()
         return bool(self._latest)
 

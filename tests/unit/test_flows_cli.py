@@ -24,7 +24,7 @@ from components.stages import wanted
 from flows.budget.estimate import estimate
 from flows.budget.history import record_execution
 from flows.cli import app, base, main
-from flows.display.plan import differences, planned_states
+from flows.display.summary import differences, planned_states
 from flows.host.git import git
 from flows.prefect_runtime.environment import prefect_environment, start_server
 from flows.run.workspace import locate

@@ -11,7 +11,7 @@ import pytest
 
 from components.errors import EvenkeelError
 from flows.prefect_runtime.environment import prefect_environment
-from flows.prefect_runtime.server_lost import outcome_on_disk
+from flows.prefect_runtime.server import outcome_on_disk
 from flows.run.workspace import Workspace
 from flows.watching.execution import Execution, write
 from tests.unit import flows_project

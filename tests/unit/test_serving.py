@@ -24,12 +24,13 @@ from rich.console import Console
 
 from components.errors import EvenkeelError, InputError
 from flows.prefect_runtime.environment import prefect_environment
-from flows.prefect_runtime.server import ServerUnavailable
+from flows.prefect_runtime.server import ZOMBIE, ServerUnavailable
 from flows.serving import options as environments
 from flows.serving import serve
 from flows.serving.automations import MESSAGES
 from flows.serving.options import Options, check_free, choose
 from flows.serving.register import FILE, Entry, ScheduleEntry, make_pool, read_entries, remove_others, schedule
+from flows.serving.serve import reschedule
 from flows.serving.service import (
     LONGEST_PAUSE,
     MAX_EXITS,
@@ -41,7 +42,6 @@ from flows.serving.service import (
     service_file,
     write_service,
 )
-from flows.serving.under_way import ZOMBIE, reschedule
 from tests.code_graph import ROOT
 
 DEPLOYED = ["post-training", "nightly", "promote", "audit-verifier", "audit-run", "reproduce", "janitor"]

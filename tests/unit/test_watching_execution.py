@@ -33,8 +33,8 @@ def workspace(tmp_path: Path) -> Workspace:
 def ended(workspace: Workspace, error: BaseException | None = None) -> Execution:
     """The record of an execution that ended with this error."""
     try:
-        with executing(workspace, "post-training") as running:
-            running.set_outcome("d1e5")
+        with executing(workspace, "post-training") as set_outcome:
+            set_outcome("d1e5", "")
             if error:
                 raise error
     except BaseException as raised:
@@ -84,8 +84,9 @@ def test_a_flow_that_is_left_by_an_error_says_so(
 
 def test_a_process_that_was_killed_is_dead_whoever_has_its_id(workspace: Workspace) -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    with executing(workspace, "post-training") as running:
-        mine = running.execution
+    with executing(workspace, "post-training"):
+        mine = read(workspace.root)
+    assert mine is not None
     theirs = replace(mine, ended=None, state="running", pid=child.pid, created=psutil.Process(child.pid).create_time())
     assert theirs.alive
     assert replace(theirs, created=theirs.created - 100).standing == "dead"
