@@ -129,7 +129,10 @@ def _remove(project: Path, run: RunView) -> int | None:
 
 def _empty_bucket(run: RunView) -> int:
     """Remove what the run's pods shared in a bucket; returns how many objects that were."""
-    if not _names_a_bucket(run.root / "params.yaml"):
+    node: Any = read_mapping(run.root / "params.yaml")
+    for name in ("launch", "kubernetes", "shared", "kind"):
+        node = node.get(name) if isinstance(node, dict) else None
+    if node != "s3":  # settings of an older version need not be valid any more
         return 0
     launch = load(run.root / "params.yaml").launch
     if launch.kind != "kubernetes" or launch.kubernetes is None or launch.kubernetes.shared.kind != "s3":
@@ -139,11 +142,3 @@ def _empty_bucket(run: RunView) -> int:
 
     depots = (depot_of(run.run_id, stage, launch.kubernetes) for stage in launch.kubernetes.stages)
     return sum(forget(depot) for depot in depots if depot)
-
-
-def _names_a_bucket(path: Path) -> bool:
-    """Whether settings may have pods share a bucket. Those of an older version need not be valid any more."""
-    node: Any = read_mapping(path)
-    for name in ("launch", "kubernetes", "shared", "kind"):
-        node = node.get(name) if isinstance(node, dict) else None
-    return bool(node == "s3")

@@ -69,12 +69,8 @@ class _Block(yaml.SafeDumper):
     """Texts of several lines as blocks."""
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Block.add_representer(str, _text)
+TEXT = "tag:yaml.org,2002:str"
+_Block.add_representer(str, lambda own, text: own.represent_scalar(TEXT, text, style="|" if "\n" in text else None))
 
 
 def _refuse_as_code(path: Path) -> None:

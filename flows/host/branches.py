@@ -53,7 +53,10 @@ def commit_run(project: Path, run_id: str, base: str, root: Path, files: Sequenc
         InputError: Git failed, the branch belongs to something else, or it is checked out somewhere.
     """
     head = head_of(project, run_id)
-    tree = _tree(project, base, root, files)
+    paths = "".join(f"{root / name}\n" for name in files)  # laid over the code byte by byte, ignored or not
+    blobs = git(project, "hash-object", "-w", "--no-filters", "--stdin-paths", stdin=paths).splitlines()
+    entries = "".join(f"100644 {blob}\t{name}\0" for blob, name in zip(blobs, files, strict=True))
+    tree = write_tree(project, base, entries)
     if head:
         changed = git(project, "diff-tree", "-r", "--name-only", head, tree).splitlines()
         if set(changed) <= {RECORD}:
@@ -64,14 +67,6 @@ def commit_run(project: Path, run_id: str, base: str, root: Path, files: Sequenc
     ref = f"refs/heads/{branch_of(run_id)}"
     git(project, *NO_HOOKS, *WAIT_FOR_REFS, "update-ref", "-m", message, ref, commit, head or "0" * len(commit))
     return commit, True
-
-
-def _tree(project: Path, base: str, root: Path, files: Sequence[str]) -> str:
-    """The code with these files laid over it, byte by byte, ignored or not."""
-    paths = "".join(f"{root / name}\n" for name in files)
-    blobs = git(project, "hash-object", "-w", "--no-filters", "--stdin-paths", stdin=paths).splitlines()
-    entries = "".join(f"100644 {blob}\t{name}\0" for blob, name in zip(blobs, files, strict=True))
-    return write_tree(project, base, entries)
 
 
 def _refuse_checked_out(project: Path, branch: str) -> None:

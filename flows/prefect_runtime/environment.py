@@ -99,13 +99,19 @@ def _begin_server() -> None:
 def start_server() -> None:
     """Wait until the Prefect server answers. One that does not, or not without another password, is an `InputError`."""
     from prefect.client.orchestration import get_client
+    from prefect.context import refresh_global_settings_context
     from prefect.settings import get_current_settings
 
     if _temporary is None:
         _begin_server()
     if _temporary is not None:
         with working("starting the Prefect server"):
-            _use(_temporary.result())
+            url = _temporary.result()
+        # Prefect takes it for any other server: for one of its own it would load the server's code here. What this
+        # process starts may outlive it, so the environment does not name it for long.
+        os.environ[API_VARIABLE] = url
+        refresh_global_settings_context()
+        del os.environ[API_VARIABLE]
     where = get_current_settings().api.url
     with get_client(sync_client=True) as client:
         problem = client.api_healthcheck()  # which needs no password
@@ -126,18 +132,6 @@ def lasting_server() -> str | None:
     from prefect.settings import get_current_settings
 
     return None if _temporary else get_current_settings().api.url
-
-
-def _use(url: str) -> None:
-    """Let Prefect take the temporary server for any other: for one of its own it would load the server's code here.
-
-    The environment of what this process starts does not name it, for that may outlive the server.
-    """
-    from prefect.context import refresh_global_settings_context
-
-    os.environ[API_VARIABLE] = url
-    refresh_global_settings_context()
-    del os.environ[API_VARIABLE]
 
 
 def _start_temporary_server(home: Path, timeout: float) -> str:

@@ -108,20 +108,17 @@ def store_answer(
         approval = registry.read_approval(text, where=FIELD)
         _check_same(approval, subject, form, policy)
         if context.store.get(approval.stored_under) is None:
-            _check_counts(context, candidate, subject, approval)
+            base = registry.sound_history(
+                context.store
+            ).base  # it counts now, which may differ from when it was requested
+            now = replace(subject, evidence=candidate.evidence, policy=context.policy.sha256, base=base)
+            check_counts(approval, Terms(now, context.policy, utc_now(), started_by(context.store, candidate)))
     elif policy.quorum(subject.action).signed:
         how = "make one with the command that is shown above the form and --print, and paste what it prints"
         raise InputError("the policy asks for a signature, and none was given", where=FIELD, how=how)
     else:
         approval = Approval(_stated(subject, form, at, timedelta(days=policy.valid_days)))
     return registry.store_approval(context.store, approval)
-
-
-def _check_counts(context: RegistryContext, candidate: Candidate, subject: Question, approval: Approval) -> None:
-    """Raise unless it counts now, which may differ from when it was requested."""
-    base = registry.sound_history(context.store).base
-    now = replace(subject, evidence=candidate.evidence, policy=context.policy.sha256, base=base)
-    check_counts(approval, Terms(now, context.policy, utc_now(), started_by(context.store, candidate)))
 
 
 def _stated(subject: Question, form: Decision, at: datetime, valid: timedelta) -> Statement:

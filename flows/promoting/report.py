@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from components.config.canaries import RequiredCanary
 from components.config.promotion import Action
 from components.directories import write_directory
 from components.errors import InputError
@@ -123,33 +122,22 @@ def _run(
     if candidate.evidence is None:
         raise InputError("the candidate has no evidence", where=candidate.digest, how="propose it again")
     found = None
+    by = context.policy if policy == context.policy.sha256 else known_policies(context, [policy])[policy]
     if reference is not None:
-        found = champion_of(reference, _evidence(context.store, reference))
+        stored = read_candidate(context.store, reference)
+        kept = stored.evidence if stored else None  # None: from before evidence was kept
+        found = champion_of(reference, Layout(context.store.tree(kept)) if kept else None)
     return load_evidence(
         Layout(context.store.tree(candidate.evidence)),
         origin=candidate.run,
         decided=decided,
         judgement=gate,
-        required=_required(context, policy),
+        required=by.settings.gate.canaries if by else None,
         signed=frozenset(action for action in get_args(Action) if context.policy.settings.quorum(action).signed),
         config=None if context.config == DEMO else context.config,
         comparison=None if reference is None else _comparison(context.store, candidate, reference),
         champion=found,
     )
-
-
-def _required(context: RegistryContext, policy: str) -> dict[str, RequiredCanary] | None:
-    """What the policy with this digest asks for; None where it is not known: an earlier one is in Git's history."""
-    if policy == context.policy.sha256:
-        return context.policy.settings.gate.canaries
-    earlier = known_policies(context, [policy])[policy]
-    return earlier.settings.gate.canaries if earlier else None
-
-
-def _evidence(store: Store, digest: str) -> Layout | None:
-    """What is stored with a checkpoint; None for one from before evidence was kept."""
-    found = read_candidate(store, digest)
-    return None if found is None or found.evidence is None else Layout(store.tree(found.evidence))
 
 
 def _comparison(store: Store, candidate: Candidate, present: str) -> dict[str, Any] | None:

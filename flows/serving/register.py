@@ -118,17 +118,16 @@ def read_entries(project: Path) -> list[Entry]:
         raise InputError(f"not a file of deployments: {error}", where=path, how=UNREADABLE) from error
     if not isinstance(entries, list):
         raise InputError("deployments: not a list", where=path, how=UNREADABLE)
-    return [_read(path, number, entry) for number, entry in enumerate(entries)]
-
-
-def _read(path: Path, number: int, entry: Any) -> Entry:
-    try:
-        return Entry.model_validate(entry)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = entry.get("name", number) if isinstance(entry, dict) else number
-        key = ".".join(str(part) for part in ("deployments", name, *first["loc"]))
-        raise InputError(f"{key}: {first['msg']}", where=path, how=UNREADABLE) from error
+    found = []
+    for number, entry in enumerate(entries):
+        try:
+            found.append(Entry.model_validate(entry))
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = entry.get("name", number) if isinstance(entry, dict) else number
+            key = ".".join(str(part) for part in ("deployments", name, *first["loc"]))
+            raise InputError(f"{key}: {first['msg']}", where=path, how=UNREADABLE) from error
+    return found
 
 
 TAG = "evenkeel"
