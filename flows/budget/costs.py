@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from components.config import Settings
-from components.config.policy import CheckpointModel, TinyModel
+from components.config.policy import CheckpointModel
 from components.processes.memory import tensor_sizes
 
 
@@ -106,10 +106,8 @@ def loading(shape: Shape) -> float:
 def shape_of(settings: Settings) -> Shape:
     """Of the policy. For a folder by the tables of its safetensors; of one that is not there nothing is known."""
     model = settings.policy.model
-    return tables(Path(model.path)) if isinstance(model, CheckpointModel) else _of_tiny(model)
-
-
-def _of_tiny(model: TinyModel) -> Shape:
+    if isinstance(model, CheckpointModel):
+        return tables(Path(model.path))
     attention = 2 * model.hidden_size * model.head_dim * (model.heads + model.kv_heads)
     mlp = 3 * model.hidden_size * model.intermediate_size * max(1, model.experts_per_token if model.experts else 1)
     matrices = model.layers * (attention + mlp) + model.hidden_size * model.vocab_size

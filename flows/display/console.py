@@ -188,7 +188,9 @@ def draw(board: Board) -> RenderableType:
     """The whole picture."""
     table = Table.grid(padding=(0, 2))
     for view in board.stages.values():
-        share = ProgressBar(total=view.total or 1, completed=_filled(view), width=28)
+        total = view.total or 1
+        completed = total if view.state in ("done", "cached") else view.done
+        share = ProgressBar(total=total, completed=completed, width=28)
         amount = f"{view.done}/{view.total}" if view.total and view.state == "running" else ""
         elapsed = clock(view.elapsed) if view.state != "waiting" else ""
         table.add_row(view.name, Text(view.state, STYLES[view.state]), share, Text(elapsed, "dim"), Text(amount, "dim"))
@@ -197,9 +199,3 @@ def draw(board: Board) -> RenderableType:
     lines = "\n".join(map(printable, filter(None, below)))
     note = Text(lines, "cyan", overflow="ellipsis", no_wrap=True)
     return Group(Padding(table, (1, 1, 0, 1)), Padding(note, (0, 1, 1, 1)))
-
-
-def _filled(view: StageView) -> float:
-    if view.state in ("done", "cached"):
-        return view.total or 1
-    return view.done if view.state != "waiting" else 0

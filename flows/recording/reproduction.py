@@ -253,14 +253,10 @@ def reproduce_run(reproduction: Reproduction, run: Callable[[Workspace, str], St
         if result.state == "refused":
             execute(reproduction, "report")
             break
-    _compare_outcome(found, record, refused=result.state == "refused", gate=reproduction.layout.gate)
+    gate = reproduction.layout.gate
+    failed = result.state == "refused" or (gate.exists() and read_json(gate)["result"] == "fail")
+    state = "no candidate" if failed else "candidate"  # compared whatever the tolerance of numbers
+    if state != record.outcome.state and not any(one.what == OUTCOME for one in found.differences):
+        found.differences.append(Difference("gate", OUTCOME, record.outcome.state, state))
     write_json(reproduction.layout.state / RESULT, found.to_dict())
     return found
-
-
-def _compare_outcome(into: Comparison, record: RunRecord, *, refused: bool, gate: Path) -> None:
-    """A candidate where there was none, or none where there was one, whatever the tolerance of its numbers."""
-    failed = refused or (gate.exists() and read_json(gate)["result"] == "fail")
-    state = "no candidate" if failed else "candidate"
-    if state != record.outcome.state and not any(one.what == OUTCOME for one in into.differences):
-        into.differences.append(Difference("gate", OUTCOME, record.outcome.state, state))
