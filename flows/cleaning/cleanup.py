@@ -22,7 +22,7 @@ from flows.cleaning.leftovers import REMOVED, CleanupAction
 from flows.display.output import field, plain_table
 from flows.host.branches import branch_of, head_of
 from flows.host.git import RECORD, record_at
-from flows.host.locks import lock_file
+from flows.host.processes import lock_file
 from flows.run.workspace import lock_of
 from flows.watching.runs import RunView, all_runs
 

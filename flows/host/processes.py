@@ -1,4 +1,8 @@
-"""Child processes that never outlive their run, and what is left of runs whose guardians were killed with them.
+"""Locks that whole commands hold on a file; child processes that never outlive their run, and what is left of runs
+whose guardians were killed with them.
+
+The kernel ends a lock with its process, however that ends. `filelock` is the same system call, without a way to name
+the holder.
 
 All that a run starts carries its owner's identity in the environment, so the next run, or the janitor, finds and ends
 what has no owner any more.
@@ -6,15 +10,60 @@ what has no owner any more.
 
 from __future__ import annotations
 
-import contextlib
+import fcntl
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
+from components.files import os_errors
 from components.processes import Child
 from components.processes.living import alive, born, lives
+
+
+class Lock:
+    """The lock on an open file, not taken yet."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def take(self) -> bool:
+        """Take it and leave this process's id in the file; False where another process holds it."""
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        os.ftruncate(self._handle, 0)
+        os.pwrite(self._handle, str(os.getpid()).encode(), 0)
+        return True
+
+    def wait(self) -> None:
+        """Take it as soon as no other process holds it."""
+        fcntl.flock(self._handle, fcntl.LOCK_EX)
+
+    @property
+    def owner(self) -> str:
+        """The id of the process that took it last, as that wrote it."""
+        return os.pread(self._handle, 32, 0).decode() or "unknown"
+
+
+@contextmanager
+def lock_file(path: Path) -> Iterator[Lock]:
+    """A lock on ``path``, which is made where it is missing; what was taken inside the block ends with it.
+
+    Raises:
+        InputError: the file cannot be made.
+    """
+    with os_errors("lock", path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        yield Lock(handle)
+    finally:
+        os.close(handle)
+
 
 OWNER_VARIABLE = "EVENKEEL_OWNER"
 GRACE = 10.0
@@ -67,10 +116,10 @@ def end(processes: Iterable[psutil.Process]) -> list[int]:
     """Kill these processes and all below them, wait until they are gone, and return their ids."""
     killed = set(processes)
     for process in tuple(killed):
-        with contextlib.suppress(psutil.NoSuchProcess):
+        with suppress(psutil.NoSuchProcess):
             killed.update(process.children(recursive=True))
     for process in killed:
-        with contextlib.suppress(psutil.NoSuchProcess):
+        with suppress(psutil.NoSuchProcess):
             process.kill()
     psutil.wait_procs(killed, timeout=GRACE)
     return sorted(process.pid for process in killed)

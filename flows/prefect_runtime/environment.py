@@ -19,7 +19,7 @@ from components.errors import InputError
 from components.loading import without_collection
 from components.processes.environments import LOOPBACK
 from components.working import working
-from flows.host.locks import lock_file
+from flows.host.processes import lock_file
 from flows.serving.service import served
 
 SERVER = Path(__file__).with_name("temporary_server.py")

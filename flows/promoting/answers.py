@@ -108,9 +108,7 @@ def store_answer(
         approval = registry.read_approval(text, where=FIELD)
         _check_same(approval, subject, form, policy)
         if context.store.get(approval.stored_under) is None:
-            base = registry.sound_history(
-                context.store
-            ).base  # it counts now, which may differ from when it was requested
+            base = registry.sound_history(context.store).base  # as things are now, not as when it was requested
             now = replace(subject, evidence=candidate.evidence, policy=context.policy.sha256, base=base)
             check_counts(approval, Terms(now, context.policy, utc_now(), started_by(context.store, candidate)))
     elif policy.quorum(subject.action).signed:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from components.errors import InputError
 from components.files import append_line, cut_torn_line, read_jsonl, write_jsonl
 from components.registry.clock import stamp, utc_now
-from flows.host.locks import lock_file
+from flows.host.processes import lock_file
 
 Row = TypeVar("Row")
 

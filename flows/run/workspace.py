@@ -30,8 +30,7 @@ from flows.host.branches import head_of
 from flows.host.dvc import configure, describe, repair_rwlock
 from flows.host.dvc_process import one_process
 from flows.host.git import Snapshot, check_git_remote, check_out, code_at, git, snapshot
-from flows.host.locks import lock_file
-from flows.host.processes import take_over
+from flows.host.processes import lock_file, take_over
 from flows.run.inputs import Input, place_inputs, resolve_inputs
 
 WRITTEN = ("params.yaml", "dvc.lock", "run.json")

@@ -18,8 +18,7 @@ from components.errors import InputError
 from components.files import read_json, write_json
 from components.processes import Child
 from components.processes.living import alive, born
-from flows.host.locks import lock_file
-from flows.host.processes import end
+from flows.host.processes import end, lock_file
 
 
 class ProcessIdentity(Section):
