@@ -53,14 +53,10 @@ class EvenkeelCallback(InProcess, TrainerCallback):  # type: ignore[misc]  # myp
         self._attempt("monitor", lambda: self._take(logs or {}, state, control))
 
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Judge the step that waited for its evaluation."""
+        """Judge the step that waited for its evaluation, or for the end."""
         self._attempt("monitor", lambda: self._finish(state, control))
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Judge what still waits."""
-        self._attempt("monitor", lambda: self._finish(state, control))
+    on_train_end = on_evaluate
 
     def _begin(self, state: TrainerState) -> None:
         self._forget()

@@ -16,7 +16,7 @@ from components.health.following.live import LiveLog
 from components.health.following.said import Said
 from components.health.following.tail import CHUNK, Lines, Tail
 from components.health.monitor import GRAVE
-from components.health.readers.trl import is_document
+from components.health.readers.jsonl import is_document
 from components.opening import MEBIBYTE
 from components.printing import printable
 from components.types import StepRecord, Verdict

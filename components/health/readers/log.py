@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from components.errors import InputError
 from components.health.own_scale import on_own_scale
-from components.health.readers import dicts, jsonl, nemo_rl, prime_rl, trl, verl
-from components.health.readers.doubts import doubts
+from components.health.readers import consoles, jsonl
 from components.health.readers.lines import lines, read_head
 from components.health.readers.names import NAMES_FOLDER, Names, load_names, own_names
 from components.health.readers.proposals import propose
 from components.health.readers.steps import Row, Steps
+from components.health.signals import find_signal
 from components.types import StepRecord
 
 Read = Callable[[str], Row | None]
@@ -26,12 +27,12 @@ def _or_json(console: Read) -> Read:
 
 
 READERS: dict[str, Callable[[], Read]] = {
-    "trl": lambda: _or_json(dicts.row),
-    "verl": lambda: _or_json(verl.row),
-    "prime-rl": lambda: _or_json(prime_rl.row),
-    "openrlhf": lambda: _or_json(dicts.row),
-    "nemo-rl": lambda: _or_json(nemo_rl.reader()),
-    "slime": lambda: _or_json(dicts.row),
+    "trl": lambda: _or_json(consoles.dictionary),
+    "verl": lambda: _or_json(consoles.verl),
+    "prime-rl": lambda: _or_json(consoles.prime_rl),
+    "openrlhf": lambda: _or_json(consoles.dictionary),
+    "nemo-rl": lambda: _or_json(consoles.nemo_rl()),
+    "slime": lambda: _or_json(consoles.dictionary),
     "jsonl": lambda: jsonl.row,
 }
 """What makes a row of a line, by the name of the format; a new one for each log."""
@@ -40,6 +41,8 @@ PRINTED = "printed"
 """A form that several trainers share; its names tell which."""
 SAMPLE = 200
 """Rows by whose names a format is recognised."""
+ROUNDING = 1e-3
+"""How far beyond its bounds a value may be without a remark; logs are rounded, and estimates are noisy."""
 
 _NAME_IT = f"name the format: --format {'|'.join(READERS)}"
 
@@ -102,8 +105,8 @@ def read_log(path: Path, format: str = "auto", names: Path | Names | None = None
 
 def _rows(path: Path, head: str, format: str, remarks: list[str]) -> Iterator[Row | None]:
     """Every row, and None for what is none. A last line without its end is used only if it is a whole JSON object."""
-    if format == "trl" and trl.is_document(head):
-        yield from trl.document(path)
+    if format == "trl" and jsonl.is_document(head):
+        yield from jsonl.document(path)
         return
     read = READERS[format]()
     for line, ended in lines(path):
@@ -124,7 +127,7 @@ def detect(path: Path, head: str) -> str:
     Raises:
         InputError: it is none of them.
     """
-    if trl.is_document(head):
+    if jsonl.is_document(head):
         return "trl"
     recognise = recogniser()
     found = list(islice(filter(None, (recognise(line) for line, _ in lines(path))), SAMPLE))
@@ -149,10 +152,10 @@ def recogniser() -> Callable[[str], tuple[str, Row] | None]:
     """What finds the form of one line after the other; JSON is ``jsonl``, a printed dictionary `PRINTED`."""
     forms: tuple[tuple[str, Read], ...] = (
         ("jsonl", jsonl.row),
-        ("verl", verl.row),
-        ("prime-rl", prime_rl.row),
-        (PRINTED, dicts.row),
-        ("nemo-rl", nemo_rl.reader()),
+        ("verl", consoles.verl),
+        ("prime-rl", consoles.prime_rl),
+        (PRINTED, consoles.dictionary),
+        ("nemo-rl", consoles.nemo_rl()),
     )
     return lambda line: next(((name, row) for name, reader in forms if (row := reader(line))), None)
 
@@ -172,3 +175,20 @@ def _nothing(path: Path, head: str, format: str, seen: int, proposal: str) -> In
     if other != format:
         what, how = f"{what}; it looks like {other}", f"--format {other}"
     return InputError(what, where=path, how=how)
+
+
+def doubts(records: Iterable[StepRecord]) -> Iterator[str]:
+    """One remark a signal: values that are not finite, and those that its range excludes, most likely another unit."""
+    broken: dict[str, list[int]] = {}
+    excluded: dict[str, list[tuple[int, float]]] = {}
+    for record in records:
+        for name, value in record.signals.items():
+            if not math.isfinite(value):
+                broken.setdefault(name, []).append(record.step)
+            elif (known := find_signal(name)) and not known.low - ROUNDING <= value <= known.high + ROUNDING:
+                excluded.setdefault(name, []).append((record.step, value))
+    for name, steps in broken.items():
+        yield f"{name} is NaN or infinite, first in step {steps[0]}, in {len(steps)} in all"
+    for name, values in excluded.items():
+        step, value = values[0]
+        yield f"{name} cannot be {value:.4g}, as in step {step} and {len(values)} in all; check the unit in the mapping"
