@@ -245,8 +245,8 @@ class SignalTable:
     def rows(self) -> list[dict[str, str]]:
         """A row a step, the newest first."""
         responses: dict[int, list[str]] = {}
-        for response in ledger_rows(self._ledger):
-            responses.setdefault(response.step, []).append("; ".join(response.changed) or response.level)
+        for row in ledger_rows(self._ledger):
+            responses.setdefault(row.response.step, []).append("; ".join(row.changed) or row.response.level)
         return [_row(record, responses) for record in reversed(self._latest)]
 
 

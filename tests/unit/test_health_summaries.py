@@ -196,7 +196,7 @@ def test_the_ledger_has_a_row_for_every_response_with_its_outcome_or_without():
     rows = ledger_rows(Ledger((response(), response("intervene", 80, 2)), (outcome(),)))
     assert rows[0].changed == ["back to step 40", "learner.lr 0.0002 → 0.0001"]
     assert (rows[0].saw, rows[0].signals, rows[0].cost) == (["entropy 0.31, –, 0.22"], ["entropy 0.22 → 0.35"], 18)
-    assert (rows[1].outcome, rows[1].recovered, rows[1].cost) == ("the run ended before it could be judged", None, None)
+    assert (rows[1].outcome, rows[1].cost) == ("the run ended before it could be judged", None)
 
 
 @pytest.mark.parametrize("start", ADVICE)

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from components.health.monitor import unjudged
 from components.health.summaries.advice import advice
-from components.health.summaries.headline import State
 from components.health.summaries.phrases import before_and_after, changes, done, helped
-from components.health.summaries.run_summary import NAMED, RunSummary, named, rules_of
+from components.health.summaries.run_summary import NAMED, RunSummary, State, named, rules_of
 from components.words import number, percent, plural
 
 MOVED = (

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from components.health.responses.ledger import Ledger
 from components.health.summaries.phrases import before_and_after, changes, helped, saw
-from components.types import Level
+from components.types import Response
 
 HEADS = ("No.", "Step", "Rule", "Level", "Saw", "Changed", "Outcome", "Steps lost")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One response. ``cost`` are steps lost; None where no outcome says it. ``did`` says more than ``changed``."""
+class Row(NamedTuple):
+    """One response. ``cost`` are steps lost; None where no outcome says it."""
 
-    number: int
-    step: int
-    rule: str
-    asked: Level
-    level: Level
-    reason: str
+    response: Response
     saw: list[str]
     changed: list[str]
-    did: str
     outcome: str
     signals: list[str]
-    recovered: bool | None
     cost: int | None
 
 
@@ -36,27 +28,14 @@ def ledger_rows(ledger: Ledger) -> list[Row]:
     for response in ledger.responses:
         outcome = ledger.outcome(response)
         back = [] if response.back_to is None else [f"back to step {response.returns_to}"]
-        rows.append(
-            Row(
-                number=response.number,
-                step=response.step,
-                rule=response.rule,
-                asked=response.asked,
-                level=response.level,
-                reason=response.reason,
-                saw=saw(response),
-                changed=[*back, *changes(response)],
-                did=response.did,
-                outcome=helped(response, outcome),
-                signals=[] if outcome is None else before_and_after(outcome.signals),
-                recovered=None if outcome is None else outcome.recovered,
-                cost=None if outcome is None else outcome.cost_steps,
-            )
-        )
+        signals, cost = ([], None) if outcome is None else (before_and_after(outcome.signals), outcome.cost_steps)
+        changed = [*back, *changes(response)]
+        rows.append(Row(response, saw(response), changed, helped(response, outcome), signals, cost))
     return rows
 
 
 def cells(row: Row) -> list[str]:
     """One response, in the order of `HEADS`; plain text."""
+    response, cost = row.response, "" if row.cost is None else str(row.cost)
     lists = map("; ".join, (row.saw, row.changed, [row.outcome, *row.signals]))
-    return [str(row.number), str(row.step), row.rule, row.level, *lists, "" if row.cost is None else str(row.cost)]
+    return [str(response.number), str(response.step), response.rule, response.level, *lists, cost]

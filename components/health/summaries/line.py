@@ -1,13 +1,18 @@
-"""The live line under the progress bar: the figures that show whether a run is healthy, and a state."""
+"""The live line under the progress bar: the figures that show whether a run is healthy, and a state, of the ledger of a
+run that goes on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from pydantic import TypeAdapter
+
+from components.files import os_errors
 from components.health.responses.ledger import Ledger
 from components.health.responses.under_watch import UNDER_WATCH
 from components.health.summaries.phrases import short_change
-from components.types import Response, StepRecord, Verdict
+from components.types import Outcome, Response, StepRecord, Verdict
 
 WIDTH = 100
 """Characters at the most."""
@@ -19,6 +24,7 @@ FIGURES = (
     ("zero_variance_share", "zero-var {:.0%}"),
     ("dev_pass_at_1", "dev {:.2f}"),
 )
+_ENTRY: TypeAdapter[Response | Outcome] = TypeAdapter(Response | Outcome)
 
 
 def health_line(record: StepRecord, verdicts: Sequence[Verdict], ledger: Ledger) -> str:
@@ -66,3 +72,45 @@ def _acting(response: Response) -> str:
     if response.quarantined:
         parts.append(f"{len(response.quarantined)} prompts out")
     return ", ".join([f"acted: {response.rule}", *parts])
+
+
+class LiveLedger:
+    """Takes the same time and memory in every step, however long the run.
+
+    Args:
+        path: only appended to while this object lives. What it holds at first is taken in too, so that a resumed run
+            shows the entries from before, too.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._offset = path, 0
+        self.ledger = Ledger()
+        """The latest response that changed something, all of the last `SHOWN` steps, and their outcomes."""
+
+    def update(self, step: int) -> None:
+        """Take in what was entered until this ``step``.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        new = self._read()
+        responses = (*self.ledger.responses, *(entry for entry in new if isinstance(entry, Response)))
+        outcomes = (*self.ledger.outcomes, *(entry for entry in new if isinstance(entry, Outcome)))
+        acts = [one.number for one in responses if one.level != "warn"]
+        kept = tuple(one for one in responses if step - one.step < SHOWN or one.number in acts[-1:])
+        numbers = {one.number for one in kept}
+        self.ledger = Ledger(kept, tuple(one for one in outcomes if one.of in numbers))
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """What the rules said in the last steps: every verdict has its entry, even where nothing was done."""
+        return [Verdict(one.rule, one.asked, one.step, one.reason) for one in self.ledger.responses]
+
+    def _read(self) -> list[Response | Outcome]:
+        if not self._path.exists():
+            return []
+        with os_errors("read", self._path), self._path.open("rb") as file:
+            file.seek(self._offset)
+            lines = file.readlines()
+            self._offset = file.tell()
+        return [_ENTRY.validate_json(line) for line in lines]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from components.config import Settings
 from components.health.falls import lost
@@ -14,6 +14,18 @@ from components.health.responses.ledger import Ledger
 from components.health.summaries.phrases import listed
 from components.types import Response, StepRecord, Verdict
 
+State = Literal[
+    "healthy",
+    "warned",
+    "recovered",
+    "acted",
+    "not recovered",
+    "worse",
+    "stopped",
+    "adopted",
+    "not watched",
+    "not trained",
+]
 NAMED = 3
 """Steps, rules or responses that a sentence names before it counts the rest."""
 
