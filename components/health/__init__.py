@@ -1,11 +1,11 @@
 """Is this run healthy? Signals in, verdicts out; no torch, no I/O besides `records`.
 
 - `signals` — `SIGNALS`, what every number of a step means, and how those of its groups are computed
-- `invariants` — `INVARIANTS`, what holds in every step of a sound run; `facts` — what a step is checked by;
-  `sampling_rules` — what holds of everything that is sampled
+- `invariants` — `INVARIANTS`, what holds in every step of a sound run; `sampling_rules` — what a step is checked by,
+  and what holds of everything that is sampled
 - `sequential` — tests of counts that may be looked at after every step; `falls` — of held-out accuracy, by family
 - `forms` — whether held-out completions end, can be judged, and have a usual length
-- `draws` — whether completions are drawn independently; `signs` — whether updates do what they are made for
+- `bets` — whether completions are drawn independently, and updates do what they are made for
 - `diagnosis` — which part of a run is to blame
 - `history` — what is remembered of a signal, in bounded memory
 - `windows` — `WINDOWS`, the functions over history that a rule may call

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from components.config.judgement import Part
-from components.health.facts import EXACT, Facts
-from components.health.sampling_rules import ends, group_sizes, logprobs, the_server
+from components.health.sampling_rules import EXACT, Facts, ends, group_sizes, logprobs, the_server
 from components.types import StepRecord
 
 SLACK = 0.05

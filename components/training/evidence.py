@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.config.judgement import Part
-from components.health.draws import Draws
+from components.health.bets import Draws, Signs
 from components.health.falls import Counts, Falls, counts
 from components.health.forms import Forms
 from components.health.invariants import Broken
@@ -17,7 +17,6 @@ from components.health.responses import Plan
 from components.health.responses.repairs import NAMES
 from components.health.sequential import Count
 from components.health.signals import Jumps
-from components.health.signs import Signs
 from components.training.golden import Golden
 from components.training.usual_gap import UsualGap
 from components.types import Group

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from components.health.bets import PROVEN
 from components.health.diagnosis import MISJUDGED, REVERSED, Diagnosis
-from components.health.draws import PROVEN
 from components.health.invariants import Broken, advantages
 from components.health.responses import Plan
 from components.health.responses.repairs import RELOAD, Situation

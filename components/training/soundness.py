@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
-from components.health.facts import Facts
 from components.health.invariants import Broken, broken, broken_signals
-from components.health.sampling_rules import usable
+from components.health.sampling_rules import Facts, usable
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.golden import Rejudged

@@ -8,8 +8,7 @@ import random
 import pytest
 from factories import group, prompts
 
-from components.health.draws import PROVEN, Draws
-from components.health.signs import Signs
+from components.health.bets import PROVEN, Draws, Signs
 from components.types import Completion, Group, Score
 
 

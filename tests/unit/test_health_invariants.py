@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from factories import group, settings
 
-from components.health.facts import Facts
 from components.health.invariants import INVARIANTS, broken, broken_signals
+from components.health.sampling_rules import Facts
 from components.health.signals import find_signal
 from components.types import Completion, Group, Prompt
 

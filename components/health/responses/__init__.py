@@ -3,9 +3,8 @@
 - `knobs` — `KNOBS`, the settings that a rule may change, and how far
 - `ladder` — `Responder`: intervene, roll back, stop; and what is spent
 - `repairs` — `REPAIRS`, what can be repaired of each part of a run
-- `turning` — the settings as responses have left them
+- `turning` — the settings as responses have left them, and knobs that did not help, to be turned back
 - `under_watch` — going on with a fault that nothing repairs, as long as it does no harm
-- `undoing` — knobs that did not help, to be turned back
 - `attribution` — whether the policy is at fault, or a part that it is trained or measured by
 - `pending` — whether a run has recovered after a response
 - `checkpoints` — which checkpoint was healthy, then and in hindsight
@@ -16,8 +15,7 @@
 from components.health.responses.checkpoints import Saved, healthiest
 from components.health.responses.guard import Guard
 from components.health.responses.knobs import KNOBS
-from components.health.responses.ladder import Responder
+from components.health.responses.ladder import Plan, Responder
 from components.health.responses.ledger import Ledger, read_ledger
-from components.health.responses.plan import Plan
 
 __all__ = ["KNOBS", "Guard", "Ledger", "Plan", "Responder", "Saved", "healthiest", "read_ledger"]

@@ -17,14 +17,31 @@ from components.health.responses.attribution import MEASURES, FaultAttribution
 from components.health.responses.checkpoints import Saved, healthiest
 from components.health.responses.knobs import KNOBS
 from components.health.responses.pending import PendingResponses
-from components.health.responses.plan import Plan
 from components.health.responses.repairs import Repairs, Situation
 from components.health.responses.turning import Turning
 from components.health.responses.under_watch import UNDER_WATCH, UnderWatch
-from components.health.responses.undoing import Undoing, taken_back
 from components.types import Change, Level, Outcome, Response, Verdict
 
 NOTHING_KNOWN = Situation()
+NUMBERS = {
+    "number": "_number", "attempt": "attempt", "lost": "lost", "interventions": "_interventions", "blamed": "blamed",
+}  # fmt: skip
+PARTS = {"repairs": "repairs", "under_watch": "under_watch", "blame": "attribution", "awaiting": "pending"}
+"""Keys in the state of a `Responder` and its attributes: numbers, and parts with a state of their own."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done after a step: entries for the ledger, and what the run has to carry out."""
+
+    responses: tuple[Response, ...] = ()
+    back_to: Saved | None = None
+    stopped_by: str | None = None
+
+    @property
+    def acts(self) -> bool:
+        """Whether anything is done but noting and going on under watch."""
+        return any(one.level != "warn" and one.changes != (UNDER_WATCH,) for one in self.responses)
 
 
 @dataclass
@@ -43,7 +60,6 @@ class Responder:
     _interventions: int = 0
     _tried: dict[str, int] = field(default_factory=dict)  # by rule: interventions so far
     _turning: Turning = field(init=False)
-    _undoing: Undoing = field(default_factory=Undoing)
     blamed: int = 0
     repairs: Repairs = field(default_factory=Repairs)
     under_watch: UnderWatch = field(default_factory=UnderWatch)
@@ -155,8 +171,7 @@ class Responder:
         self._tried[verdict.rule] = tries + 1
         self._interventions += 1
         entry = self._entry(verdict, "intervene", changes=(change,), did=tried)
-        if change.knob not in self._situation.in_force:
-            self._undoing.note(entry, change)
+        self._turning.note(entry, change)
         return Plan((entry,))
 
     def _repair(self, part: Part | None) -> Change | None:
@@ -168,12 +183,15 @@ class Responder:
 
     def undo(self, outcomes: Sequence[Outcome], step: int) -> tuple[Response, ...]:
         """Take knobs back that were turned without going back, and did not help; a repair is never taken back."""
-        return tuple(self._taken_back(*due, step) for due in self._undoing.due(outcomes, self.settings))
+        return tuple(self._taken_back(*due, step) for due in self._turning.due(outcomes))
 
     def _taken_back(self, number: int, rule: str, change: Change, step: int) -> Response:
         self._turning.set(change.knob, change.before)
         self._number += 1
-        return taken_back(self._number, number, rule, change, step)
+        why = f"response {number} did not help: its rule still holds and held-out accuracy has not risen"
+        back, did = Change(change.knob, change.after, change.before), f"response {number} taken back"
+        said = (step, rule, "intervene", "intervene", why)
+        return Response(self._number, *said, changes=(back,), did=did, undoes=number)
 
     def _quarantine(self, verdict: Verdict, batch: Sequence[str], prompts: int) -> Plan | None:
         room = int(self._limits.quarantine * prompts) - len(self.quarantined)
@@ -252,20 +270,11 @@ class Responder:
     def state_dict(self) -> dict[str, Any]:
         """Everything a resumed run needs, as JSON values."""
         return {
-            "number": self._number,
-            "attempt": self.attempt,
-            "lost": self.lost,
-            "interventions": self._interventions,
+            **{key: getattr(self, name) for key, name in NUMBERS.items()},
+            **{key: getattr(self, name).state_dict() for key, name in PARTS.items()},
+            **self._turning.state_dict(),
             "asked": dict(self._tried),
-            "actions": dict(self._turning.actions),
-            "changes": dict(self._turning.changes),
-            "undoing": self._undoing.state_dict(),
             "quarantined": sorted(self.quarantined),
-            "blamed": self.blamed,
-            "repairs": self.repairs.state_dict(),
-            "under_watch": self.under_watch.state_dict(),
-            "blame": self.attribution.state_dict(),
-            "awaiting": self.pending.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -276,19 +285,15 @@ class Responder:
         """
         if set(state) != set(self.state_dict()):
             raise ValueError(f"state of the responder has {sorted(state)}")
-        self._number, self.attempt, self.lost = (int(state[key]) for key in ("number", "attempt", "lost"))
-        self._interventions = int(state["interventions"])
+        for key, name in NUMBERS.items():
+            setattr(self, name, int(state[key]))
+        for key, name in PARTS.items():
+            getattr(self, name).load_state_dict(state[key])
+        self._turning.load_state_dict(state)
         self._tried, self.quarantined = dict(state["asked"]), set(state["quarantined"])
-        self._turning.load(state["actions"], state["changes"])
-        self._undoing.load_state_dict(state["undoing"])
-        self.blamed = int(state["blamed"])
-        self.repairs.load_state_dict(state["repairs"])
-        self.under_watch.load_state_dict(state["under_watch"])
-        self.attribution.load_state_dict(state["blame"])
-        self.pending.load_state_dict(state["awaiting"])
 
     def settings_of(self, state: Mapping[str, Any]) -> Settings:
         """The settings under which a saved state was made."""
         then = Turning(self.started)
-        then.load(state["actions"], state["changes"])
+        then.load_state_dict(state)
         return then.settings

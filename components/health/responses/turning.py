@@ -1,26 +1,31 @@
-"""The settings of a run as responses have left them: which knobs were turned, and which action of a rule is next."""
+"""The settings of a run as responses have left them: which knobs were turned, which action of a rule is next, and which
+knobs are to be turned back because it did not help."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from components.config import Settings
-from components.health.responses.knobs import KNOBS, turn, with_knob
-from components.types import Change
+from components.health.responses.knobs import KNOBS, read, turn, with_knob
+from components.types import Change, Outcome, Response
 
 
 @dataclass
 class Turning:
     """``settings`` are the present ones; ``actions`` states how many actions of a rule were tried so far; ``in_force``
-    has the present values of knobs that a controller moves."""
+    has the present values of knobs that a controller moves. ``turned`` has, by the number of a response that let the
+    run go on, its rule and the knob that it turned. A knob that the settings did not have before is not turned back: a
+    section of them would have to go. Nor is one that a controller moves, or has moved since.
+    """
 
     started: Settings
     settings: Settings = field(init=False)
     actions: dict[str, int] = field(default_factory=dict)
     changes: dict[str, Any] = field(default_factory=dict)  # knob -> the value that it was given
     in_force: Mapping[str, float] = field(default_factory=dict)
+    turned: dict[int, tuple[str, Change]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.settings = self.started
@@ -49,8 +54,25 @@ class Turning:
         self.settings = with_knob(self.settings, knob, value)
         self.changes[knob] = value
 
-    def load(self, actions: Mapping[str, int], changes: Mapping[str, Any]) -> None:
-        """Continue from saved ``actions`` and ``changes``."""
-        self.actions, self.changes, self.settings = dict(actions), {}, self.started
-        for knob, value in changes.items():
+    def note(self, response: Response, change: Change) -> None:
+        """Remember a knob that was turned while the run went on."""
+        if change.before is not None and change.knob not in self.in_force:
+            self.turned[response.number] = response.rule, change
+
+    def due(self, outcomes: Sequence[Outcome]) -> list[tuple[int, str, Change]]:
+        """Responses to be taken back, each once: those of no use whose knob still is as they left it."""
+        useless = [one.of for one in outcomes if one.useless and one.recovered is False]
+        found = [(number, *self.turned.pop(number)) for number in useless if number in self.turned]
+        return [one for one in found if read(self.settings, one[2].knob) == one[2].after]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything a resumed run needs, as JSON values."""
+        turned = {str(number): [rule, asdict(change)] for number, (rule, change) in self.turned.items()}
+        return {"actions": dict(self.actions), "changes": dict(self.changes), "undoing": turned}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from `state_dict`."""
+        self.actions, self.changes, self.settings = dict(state["actions"]), {}, self.started
+        for knob, value in state["changes"].items():
             self.set(knob, value)
+        self.turned = {int(number): (rule, Change(**change)) for number, (rule, change) in state["undoing"].items()}
