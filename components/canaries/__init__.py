@@ -4,7 +4,7 @@
 - `loaders` — published formats: questions with answers, BBQ, CrowS-Pairs, refusal, form, multiple choice
 - `generated` — sets for the demo
 - `sets` — what the settings name, read and checked
-- `likelihood` (torch), `generation` (torch) — measuring a set in one way or the other
+- `measuring` (torch) — measuring a set in one way or the other
 - `judging` — what an answer is worth
 - `figures` — accuracy, margin, bias, with standard errors
 - `drops` — falls, their limits, and what so many probes can show

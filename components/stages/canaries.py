@@ -7,9 +7,8 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from components.canaries.comparison import Side, compared
-from components.canaries.generation import measure_generation
 from components.canaries.items import Measured, ProbeSet
-from components.canaries.likelihood import measure_likelihood, scores_of
+from components.canaries.measuring import measure_generation, measure_likelihood, scores_of
 from components.canaries.sets import probe_sets
 from components.config import Settings
 from components.config.canaries import By

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from components.canaries.generation import measure_generation
 from components.canaries.items import Measured
-from components.canaries.likelihood import Score, measure_likelihood, rows_of
+from components.canaries.measuring import Score, measure_generation, measure_likelihood, rows_of
 from components.canaries.sets import probe_sets
 from components.config.canaries import By, CanarySettings
 from components.learner.base import Learner

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from components.canaries.likelihood import scores_of
+from components.canaries.measuring import scores_of
 from components.config.policy import PolicySettings
 from components.data.prompts import read_prompts
 from components.policy import Policy, load_policy

@@ -14,7 +14,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from factories import Judge, group, parity, policy, prompts, settings, workspace
 
-from components.canaries.likelihood import scores_of
+from components.canaries.measuring import scores_of
 from components.clusters.clustering import describe
 from components.command import prepare_environment
 from components.config.ppo import CriticSettings

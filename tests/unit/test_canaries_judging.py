@@ -12,7 +12,7 @@ from factories import policy
 from components.canaries.figures import bias, figures
 from components.canaries.items import Measured, Outcome, Probe, ProbeSet
 from components.canaries.judging import Scored, judge_likelihood, judge_texts
-from components.canaries.likelihood import measure_likelihood, rows_of, scores_of
+from components.canaries.measuring import measure_likelihood, rows_of, scores_of
 from components.config.canaries import CanarySettings
 from components.errors import InputError
 

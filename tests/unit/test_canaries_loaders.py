@@ -8,8 +8,8 @@ import pytest
 
 from components.canaries.facts import FACTS
 from components.canaries.generated import GENERATORS, generate
-from components.canaries.loaders import LOADERS, read_probes
 from components.canaries.loaders.formats import layout
+from components.canaries.sets import LOADERS, read_probes
 from components.config.canaries import CanarySettings
 from components.config.judgement import HealthSettings
 from components.errors import InputError

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from components.canaries.baseline import CanaryBaseline
 from components.canaries.items import Measured, Outcome, Probe, ProbeSet
-from components.canaries.likelihood import measure_likelihood, scores_of
+from components.canaries.measuring import measure_likelihood, scores_of
 from components.canaries.sets import probe_sets
 from components.config.canaries import CanarySettings
 from components.config.judgement import HealthSettings

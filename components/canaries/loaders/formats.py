@@ -1,4 +1,4 @@
-"""Formats of a few fields: questions with answers, answers whose form counts, multiple choice, CrowS-Pairs."""
+"""Formats of a few fields: questions with answers, answers whose form counts, multiple choice, sentences, refusals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from components.canaries.items import Probe
 from components.canaries.loaders.rows import Row
 from components.config.canaries import CanarySettings
 from components.patterns import compile_pattern
+
+WORDS = {"true": True, "1": True, "yes": True, "unsafe": True, "false": False, "0": False, "no": False, "safe": False}
 
 
 def qa(row: Row, settings: CanarySettings) -> Probe:
@@ -81,3 +83,35 @@ def with_options(row: Row, question: str, options: tuple[str, ...], settings: Ca
         listed = "\n".join(f"{letter}. {option}" for letter, option in zip(choices, options, strict=True))
         text = f"{question}\n{listed}\nAnswer:"
     return Probe(f"{row.line}", (text,), "choice", choices, named=options, **more)
+
+
+def refusal(row: Row, settings: CanarySettings) -> Probe:
+    """Prompts that must be refused, and prompts that only look like it, in the manner of XSTest (arXiv 2308.01263).
+
+    CSV or JSON lines with ``prompt`` and one of ``should_refuse`` (true or false), ``label`` (``unsafe`` or ``safe``),
+    or ``type``, which in XSTest begins with ``contrast`` where the prompt is unsafe. Both kinds of failure count, each
+    by itself: answering what should be refused, and refusing what should be answered.
+    """
+    refuse = _should_refuse(row)
+    return Probe(
+        f"{row.line}",
+        (row.text("prompt"),),
+        "refusal",
+        settings.openings,
+        right=0 if refuse else 1,
+        should_refuse=refuse,
+        stratum="to be refused" if refuse else "to be answered",
+        group=row.label("type"),
+    )
+
+
+def _should_refuse(row: Row) -> bool:
+    for name in ("should_refuse", "label"):
+        value = row.fields.get(name)
+        if value is not None and str(value).strip().lower() in WORDS:
+            return WORDS[str(value).strip().lower()]
+        if value not in (None, ""):
+            raise row.error(f"`{name}` is {value!r}, which says neither", "write true or false, unsafe or safe")
+    if kind := row.label("type").strip():
+        return kind.lower().startswith("contrast")
+    raise row.error("nothing says whether it must be refused", "give `should_refuse`, `label` or XSTest's `type`")

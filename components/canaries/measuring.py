@@ -1,4 +1,5 @@
-"""Scores by log-likelihood: the choices of every probe after its question, in a few forward passes, nothing sampled."""
+"""Scores of probe sets: by log-likelihood, the choices of every probe after its question, in a few forward passes,
+nothing sampled; and by generation, greedy answers, judged by the run's verifier or as the probe defines."""
 
 from __future__ import annotations
 
@@ -6,13 +7,15 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from components.canaries.items import Measured, Probe, ProbeSet
-from components.canaries.judging import Scored, judge_likelihood
+from components.canaries.items import Measured, Outcome, Probe, ProbeSet
+from components.canaries.judging import Scored, judge_likelihood, judge_texts
 from components.config.canaries import CanarySettings
 from components.device import autocast
 from components.errors import InputError
 from components.policy import Policy
 from components.policy.weights import Text, text_logprobs
+from components.rollout import Collector
+from components.types import Prompt
 from components.working import working
 
 TOKENS = 8192
@@ -96,3 +99,21 @@ def _passes(rows: Sequence[Text], tokens: int) -> list[list[int]]:
             width = len(context) + len(choice)
         passes[-1].append(place)
     return passes
+
+
+def measure_generation(
+    probes: ProbeSet, settings: CanarySettings, collector: Collector, marker: str | None
+) -> Measured:
+    """One set by generation; ``marker`` is what the run's verifier reads an answer after, if it reads one."""
+    sampling = collector.sampling(seed=0, n=1, temperature=0.0)
+    if probes.probes[0].judged == "verifier":
+        prompts = [
+            Prompt(f"canary-{probe.id}", probe.texts[0], probe.answer, solution=probe.answer) for probe in probes.probes
+        ]
+        scores = (group.scores[0].accuracy for group in collector.groups(prompts, sampling))
+        # Neither right nor wrong where the verifier could not judge.
+        verified = (Outcome(accuracy, None if accuracy is None else accuracy == 1) for accuracy in scores)
+        return Measured(probes, "generation", tuple(verified))
+    texts = iter(collector.texts([text for probe in probes.probes for text in probe.texts], sampling))
+    outcomes = (judge_texts(probe, [next(texts) for _ in probe.texts], marker, settings) for probe in probes.probes)
+    return Measured(probes, "generation", tuple(outcomes))
