@@ -28,7 +28,7 @@ class Bets(Generic[Key]):
     """The stakes by key; ``none`` stands for a key where there is none."""
 
     def __init__(self, none: Key) -> None:
-        self._none = none
+        self._none: Key = none
         self._stakes: dict[Key, list[float]] = {}
 
     @property

@@ -1,8 +1,8 @@
 """The page a person reads before approving a checkpoint: one file, no scripts, no requests, the same bytes every time.
 
 - `run` — what the stages left behind; `load` reads it, states why a part is missing and refuses NaN
-- `evidence` — the page of a candidate from what is stored with it; `comparison` — with the champion, in any form, and
-  nothing of another one
+- `evidence` — the page of a candidate from what is stored with it; `comparison` — with the champion, and nothing of
+  another one
 - `verdict` — the headline and the sentence under it
 - `decision` — the box at the top: question, facts, commands, what nothing can answer; `attention` — what deserves a
   second look; `checks` — the gate's checks by question, and what would change them

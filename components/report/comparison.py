@@ -1,8 +1,8 @@
-"""What is known against the champion: the comparison in whichever form it was kept, and no figures of another one."""
+"""What is known against the champion: the comparison that was kept, and no figures of another one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -58,25 +58,14 @@ def _without(part: Part, keys: Sequence[str]) -> Part:
 
 
 def as_evaluated(comparison: Part) -> Part:
-    """The keys of `out/evaluation.json` that a comparison has.
-
-    It may have them already; or be what `components.evaluation.compare_with_champion` returns, whose candidate stands
-    under ``against_champion`` then; or only the interval that the gate goes by.
-    """
-    if isinstance(comparison.get("champion"), Mapping):
-        return comparison
-    if isinstance(figures := comparison.get("figures"), Mapping):
-        return {
-            "champion": dig(figures, "champion"),
-            "against_champion": {"prompts": comparison.get("prompts"), "trained": dig(figures, "candidate")},
-            "gain_over_champion": comparison.get("gain"),
-            "greedy_gain_over_champion": comparison.get("greedy_gain"),
-            "champion_words": _words(comparison.get("words")),
-        }
+    """The keys of `out/evaluation.json` that a comparison of `components.evaluation.against` has; its candidate stands
+    under ``against_champion``."""
     return {
-        "champion": {"unscorable_share": comparison.get("unscorable_share")},
-        "gain_over_champion": comparison if comparison.get("mean") is not None else None,
-        "greedy_gain_over_champion": None,
+        "champion": dig(comparison, "figures", "champion"),
+        "against_champion": {"prompts": comparison.get("prompts"), "trained": dig(comparison, "figures", "candidate")},
+        "gain_over_champion": comparison.get("gain"),
+        "greedy_gain_over_champion": comparison.get("greedy_gain"),
+        "champion_words": _words(comparison.get("words")),
     }
 
 

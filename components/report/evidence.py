@@ -39,7 +39,7 @@ def load_evidence(
         required: `gate.canaries` of that policy; None where it is not known any more.
         signed: what the project's policy of now counts only with a signature.
         config: the configuration to decide with, see `Run`.
-        comparison: with the present champion, in any form that `components.report.comparison` reads.
+        comparison: with the present champion, of `components.evaluation.against`.
         champion: see `champion_of`; None where there is, or was, none.
 
     Raises:

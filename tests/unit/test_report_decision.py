@@ -107,15 +107,9 @@ def test_a_newer_comparison_with_the_champion_replaces_that_of_the_run(healthy: 
     value, detail, tone = fact(replace(healthy, comparison=newer), "Gain over the champion")
     assert (value, tone) == ("−2.0 points", "unsure")
     assert "pass@1 80.0 % → 88.4 %" in detail
-    gate = {
-        "candidate": "a" * 64,
-        "champion": "b" * 64,
-        "mean": 0.02,
-        "low": 0.01,
-        "high": 0.03,
-        "unscorable_share": 0.0,
-    }
-    shown = replace(healthy, comparison=as_evaluated(gate))
+    figures = {"candidate": fixture.side(0.9), "champion": {"unscorable_share": 0.0}}
+    found = {"prompts": 300, "gain": {"mean": 0.02, "low": 0.01, "high": 0.03}, "figures": figures}
+    shown = replace(healthy, comparison=as_evaluated(found))
     assert fact(shown, "Gain over the champion")[::2] == ("+2.0 points", "good")
     assert "It is better than the champion (+2.0 points, +1.0 to +3.0)." in headline(shown).sentence
 

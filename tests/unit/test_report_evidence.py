@@ -153,7 +153,8 @@ def test_a_part_from_outside_changes_the_page_in_the_same_way_every_time(tmp_pat
     pages = []
     for name in ("here", "elsewhere"):
         layout = fixture.healthy(tmp_path / name)
-        over = {"champion": fixture.side(0.8), "gain_over_champion": {"mean": 0.08, "low": 0.05, "high": 0.11}}
+        figures = {"candidate": fixture.side(0.88), "champion": fixture.side(0.8)}
+        over = {"figures": figures, "prompts": 300, "gain": {"mean": 0.08, "low": 0.05, "high": 0.11}}
         write_json(layout.lineage, {"commit": "c0ffee", "committed": False, "run": "demo-1", "inputs": []})
         run = load_run(fixture.settings(), layout, comparison=over)
         pages.append(render(replace(run, origin={"started_by": ["ann", "<b>ann</b>"]})))

@@ -190,8 +190,9 @@ class Responder:
         self._number += 1
         why = f"response {number} did not help: its rule still holds and held-out accuracy has not risen"
         back, did = Change(change.knob, change.after, change.before), f"response {number} taken back"
-        said = (step, rule, "intervene", "intervene", why)
-        return Response(self._number, *said, changes=(back,), did=did, undoes=number)
+        return Response(
+            self._number, step, rule, "intervene", "intervene", why, changes=(back,), did=did, undoes=number
+        )
 
     def _quarantine(self, verdict: Verdict, batch: Sequence[str], prompts: int) -> Plan | None:
         room = int(self._limits.quarantine * prompts) - len(self.quarantined)
