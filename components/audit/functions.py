@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from components.audit.probes import Probe
 from components.config.reward import RewardSettings
@@ -43,9 +42,6 @@ class Payment:
     def where(self) -> str:
         """The setting that a message is about."""
         return "reward.functions" if self.function == TOGETHER else f"reward.functions.{self.function}"
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def measure_functions(

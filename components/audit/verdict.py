@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from components.audit.functions import Payment, findings, remarks
@@ -28,13 +29,13 @@ def judge_audit(audit: Audit, limits: AuditSettings, functions: Sequence[Payment
         "reasons": reasons,
         "remarks": [*remarks(functions)],
         "prompts": audit.prompts,
-        "false_positive": audit.false_positive.to_dict(),
-        "false_negative": audit.false_negative.to_dict(),
+        "false_positive": asdict(audit.false_positive),
+        "false_negative": asdict(audit.false_negative),
         "repeated": audit.repeated,
         "unstable": audit.unstable,
         "unscorable": audit.unscorable,
         "kinds": [kind.to_dict() for kind in audit.kinds],
-        "functions": [one.to_dict() for one in functions],
+        "functions": [asdict(one) for one in functions],
         "limits": {"max_false_positive": limits.max_false_positive, "max_false_negative": limits.max_false_negative},
     }
 

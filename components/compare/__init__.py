@@ -1,9 +1,9 @@
 """Runs side by side on one page: what differs in their settings, how they trained, what they are worth, what they cost.
 
-- `entry` — one of the runs, with its letter and colour, and what is missing of it
+- `entry` — one of the runs, with its letter and colour, what is missing of it, and what it cost: seconds, completions
+  and tokens
 - `curves` — the plots, over steps and over completions
 - `evaluation` — pass@1 of every run with its interval, and the paired difference of every two runs
-- `costs` — seconds of each stage, completions and tokens
 - `data` — all of it as JSON values
 - `page` — the page, drawn and styled by `components.report`
 """

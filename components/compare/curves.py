@@ -46,22 +46,9 @@ class Compared:
     """Letters of the runs that did not record it."""
 
 
-def completions_of(entry: Entry) -> dict[int, int]:
-    """Step -> completions sampled for training until its end, what was thrown away included; empty where the steps do
-    not say."""
-    total, found = 0, {}
-    for record in entry.run.records or ():
-        if "groups_sampled" not in record.signals:
-            return {}
-        whole = record.signals["groups_sampled"] * entry.run.settings.rollout.group_size
-        total += round(record.signals.get("completions_sampled", whole))  # fewer where groups were not completed
-        found[record.step] = total
-    return found
-
-
 def draw_all(entries: Sequence[Entry]) -> list[Compared]:
     """A plot of every signal that some run recorded."""
-    counts = {entry.letter: completions_of(entry) for entry in entries}
+    counts = {entry.letter: entry.completions for entry in entries}
     drawn = []
     for signal, (name, title) in SIGNALS.items():
         style = next(one.style for one in PANELS[name].series if one.signal == signal)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from components.compare.costs import sampled, seconds
-from components.compare.curves import SIGNALS, completions_of
+from components.compare.curves import SIGNALS
 from components.compare.entry import Entry
 from components.compare.evaluation import Pair, every_suite, over_sft, pairs, score_of
 from components.report.changes import UNSET, across
@@ -61,7 +60,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 def _curve(entry: Entry, signal: str) -> dict[str, Any] | None:
     steps, values = points_of(entry.run.records or (), signal)
-    counts = completions_of(entry)
+    counts = entry.completions
     return {"step": steps, "completions": [counts.get(step) for step in steps], "value": values} if steps else None
 
 
@@ -82,5 +81,5 @@ def _pair(pair: Pair) -> dict[str, Any]:
 
 def _costs(entry: Entry) -> dict[str, Any]:
     stages = {name: asdict(one) for name, one in entry.stages.items()}
-    total = {"seconds": seconds(entry), "hours": entry.hours, "gpu_hours": entry.gpu_hours}
-    return {"stages": stages, **total, **asdict(sampled(entry)), "processor": entry.processor}
+    total = {"seconds": entry.seconds, "hours": entry.hours, "gpu_hours": entry.gpu_hours}
+    return {"stages": stages, **total, **asdict(entry.sampled), "processor": entry.processor}

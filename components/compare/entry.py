@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
+from operator import mul
 from pathlib import Path
 
 from components.errors import InputError
@@ -21,6 +23,14 @@ class StageTime:
 
     state: str
     seconds: float | None
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Of the training alone; None where its steps do not say. Prompts are not among the tokens."""
+
+    completions: int | None
+    tokens: int | None
 
 
 @dataclass(frozen=True)
@@ -59,6 +69,36 @@ class Entry:
     def steps(self) -> int:
         """Steps on record."""
         return len(self.run.records or ())
+
+    @cached_property
+    def completions(self) -> dict[int, int]:
+        """Step -> completions sampled for training until its end, what was thrown away included; empty where the steps
+        do not say."""
+        total, found = 0, {}
+        for record in self.run.records or ():
+            if "groups_sampled" not in record.signals:
+                return {}
+            whole = record.signals["groups_sampled"] * self.run.settings.rollout.group_size
+            total += round(record.signals.get("completions_sampled", whole))  # fewer where groups were not completed
+            found[record.step] = total
+        return found
+
+    @property
+    def sampled(self) -> Sampled:
+        """Completions, and tokens in them, of all steps, what was thrown away included."""
+        records, totals = self.run.records or (), list(self.completions.values())
+        if not totals:
+            return Sampled(None, None)
+        each = [total - before for before, total in pairwise([0, *totals])]
+        lengths = [record.signals["length_mean"] for record in records if "length_mean" in record.signals]
+        tokens = sum(map(mul, each, lengths)) if len(lengths) == len(each) else None
+        return Sampled(totals[-1], None if tokens is None else round(tokens))
+
+    @property
+    def seconds(self) -> float | None:
+        """Of all stages that were executed."""
+        known = [one.seconds for one in self.stages.values() if one.seconds is not None and one.state != "cached"]
+        return sum(known) if known else None
 
 
 def lettered(entries: Sequence[Entry]) -> list[Entry]:

@@ -12,8 +12,8 @@ from components.compare.entry import Entry
 from components.config.evaluation import TEST
 from components.evaluation.cache import Cache
 from components.evaluation.pairing import gains
+from components.evaluation.passing import accuracies
 from components.evaluation.results import PromptResult
-from components.evaluation.statistics import mean
 from components.report.gains import SLICE, Forest, Gain, axis_of, forests, score_interval
 from components.report.run import Part, dig
 from components.seeds import derive
@@ -148,10 +148,7 @@ def _kept(entry: Entry, part: Part) -> list[PromptResult] | None:
     digest, prompts = dig(entry.run.evaluation, "checkpoint_sha256"), _digest(part)
     for folder in entry.kept:
         for results in Cache(folder).results(str(digest), prompts):
-            measured = {
-                "pass_at_1": mean(result.pass_at_1 for result in results),
-                "greedy": mean(result.greedy for result in results),
-            }
+            measured = accuracies(results)
             if all(_equal(measured[name], dig(part, "trained", name)) for name in MEASURES):
                 return results
     return None

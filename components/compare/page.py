@@ -7,7 +7,6 @@ from functools import cache
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
-from components.compare.costs import sampled, seconds, stages_of
 from components.compare.curves import draw_all
 from components.compare.data import settings_that_differ
 from components.compare.entry import Entry
@@ -34,7 +33,7 @@ def render(entries: Sequence[Entry]) -> str:
         settings={key: list(map(shown, values)) for key, values in found.items()},
         suites={name: [score_of(entry, name) for entry in entries] for name in every_suite(entries)},
         measures=MEASURES, over_sft=over_sft(entries), pairs=pairs(entries), curves=draw_all(entries),
-        stages=stages_of(entries), seconds=seconds, sampled=sampled, zip=zip,
+        stages=list(dict.fromkeys(name for entry in entries for name in entry.stages)), zip=zip,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from math import comb
 from statistics import NormalDist, stdev
 from typing import Any
@@ -146,7 +147,7 @@ def _gain(pairs: Pairs, settings: EvaluationSettings, seed: int) -> Gain:
         return None
     old, new = zip(*known, strict=True)
     return {
-        **paired_gain(old, new, settings.bootstrap, seed).to_dict(),
+        **asdict(paired_gain(old, new, settings.bootstrap, seed)),
         "n": len(known),
         "small": len(known) < settings.small,
         "power": POWER,

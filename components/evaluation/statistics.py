@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import fmean
 
 
@@ -23,9 +23,6 @@ class Interval:
     high: float
     confidence: float
 
-    def to_dict(self) -> dict[str, float]:
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Proportion:
@@ -36,9 +33,6 @@ class Proportion:
     rate: float
     low: float
     high: float
-
-    def to_dict(self) -> dict[str, float]:
-        return asdict(self)
 
 
 def wilson(count: int, n: int, z: float = 1.959964) -> Proportion:

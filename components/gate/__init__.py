@@ -5,6 +5,6 @@ on record.
 - `checks` — the checks, in the dict `CHECKS`
 - `judge` — every check on some evidence, and what follows from them together
 - `bundle` — the evidence of a run as a folder that is kept with the candidate
-- `candidate` — a stored candidate judged again, by the policy of the project
-- `comparison` — what is known of a candidate compared with the present champion
+- `candidate` — a stored candidate judged again, by the policy of the project, and what is known of it compared with the
+  present champion
 """

@@ -7,8 +7,7 @@ what the policy is measured by, then what it is trained by. The policy is to bla
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from components.config.judgement import Part
 
@@ -52,9 +51,6 @@ class Diagnosis:
     part: Part
     evidence: tuple[str, ...]
     server: int = -1
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def diagnose(tried: Experiments) -> Diagnosis:

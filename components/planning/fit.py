@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from components.config import Settings
 from components.config.kubernetes import KubernetesSettings, PodSettings
 from components.config.quantities import size
+from components.config.reading import merge
 from components.planning.parts import GIB, MOMENTS, Process
 from components.planning.passes import Load
 from components.planning.processes import processes_of
@@ -138,15 +139,9 @@ def variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
 def changed(settings: Settings, change: dict[str, Any]) -> Settings | None:
     """The settings with some of them replaced; None where they do not go together."""
     try:
-        return settings.model_validate(_merged(settings.model_dump(), change))
+        return settings.model_validate(merge(settings.model_dump(), change))
     except ValidationError:
         return None
-
-
-def _merged(old: Any, new: Any) -> Any:
-    if not isinstance(old, dict) or not isinstance(new, dict):
-        return new
-    return {**old, **{key: _merged(old.get(key), value) for key, value in new.items()}}
 
 
 def _text(change: Any) -> str:

@@ -8,7 +8,7 @@
   second look; `checks` — the gate's checks by question, and what would change them
 - `changes` — settings against the champion's run or the defaults; `lineage` — where the checkpoint comes from
 - `gains` — the forest plot's rows over SFT and champion, `axis` — where they are drawn; `curve` — pass@k
-- `samples` — which completions are shown side by side, `wording` — where they differ
+- `samples` — which completions are shown side by side, and where they differ
 - `canaries` — what it must not unlearn, before, while and after
 - `tables` — triage against its limits, figures other than accuracy, what a verdict saw
 - `panels` — the plots over steps as data; `plots` draws one, `labels` writes next to it, `overlay` draws the limits of

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any
 
 from components.pages import visible
 from components.report.run import dig
-from components.report.wording import Piece, compared
 
 UNKNOWN = "not comparable"
 QUOTA = {"got worse": 20, UNKNOWN: 5, "got better": 5, "stayed wrong": 4, "stayed right": 2}
@@ -19,6 +20,17 @@ LONGEST = 6000
 FOLDED = 420
 """Characters, or `FOLDED_LINES`, beyond which a text is folded; it is printed whole."""
 FOLDED_LINES = 8
+WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+MOST_WORDS = 600
+"""Texts with more are not compared: the time grows with the square."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of one text; ``differs`` where the other text has something else."""
+
+    text: str
+    differs: bool
 
 
 @dataclass(frozen=True)
@@ -112,3 +124,27 @@ def _alternate_families(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, 
         by_family.setdefault(str(row.get("family") or ""), []).append(row)
     turns = zip_longest(*(by_family[name] for name in sorted(by_family)))
     return [row for turn in turns for row in turn if row is not None]
+
+
+def compared(one: str, other: str) -> tuple[list[Piece], list[Piece]]:
+    """Both texts in pieces. Nothing is marked in texts that are too long, or that have nothing in common."""
+    words, others = WORDS.findall(one), WORDS.findall(other)
+    if max(len(words), len(others)) > MOST_WORDS:
+        return _whole(one), _whole(other)
+    blocks = SequenceMatcher(None, words, others, autojunk=False).get_opcodes()
+    if not any(kind == "equal" and "".join(words[a:b]).strip() for kind, a, b, _, _ in blocks):
+        return _whole(one), _whole(other)
+    return (
+        list(_pieces(words, ((kind, a, b) for kind, a, b, _, _ in blocks))),
+        list(_pieces(others, ((kind, a, b) for kind, _, _, a, b in blocks))),
+    )
+
+
+def _whole(text: str) -> list[Piece]:
+    return [Piece(text, False)] if text else []
+
+
+def _pieces(words: Sequence[str], blocks: Iterator[tuple[str, int, int]]) -> Iterator[Piece]:
+    for kind, start, end in blocks:
+        if start < end:
+            yield Piece("".join(words[start:end]), kind != "equal")

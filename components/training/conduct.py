@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from components.errors import NonfiniteWeights, PeerLost, RankLost, Stopped
@@ -172,7 +172,7 @@ def _notes(verdicts: Sequence[Verdict], plan: Plan, diagnosis: Diagnosis | None,
         "verdicts": [verdict.to_dict() for verdict in verdicts],
         **({} if plan.back_to is None else {"rolled_back_to": plan.back_to.step}),
         **({"measured_anew": list(DEV_SIGNALS)} if remeasured else {}),
-        **({} if diagnosis is None else {"diagnosis": diagnosis.to_dict()}),
+        **({} if diagnosis is None else {"diagnosis": asdict(diagnosis)}),
     }
 
 

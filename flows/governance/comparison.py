@@ -16,8 +16,7 @@ from components.config import load
 from components.config.promotion import load_policy
 from components.errors import InputError
 from components.files import dump_json, sha256_bytes
-from components.gate.candidate import judge_candidate
-from components.gate.comparison import comparison_of, recorded_comparison
+from components.gate.candidate import comparison_of, judge_candidate, recorded_comparison
 from components.gate.evidence import Evidence
 from components.layout import Layout
 from components.registry import Candidate, Conflict, History, Store

@@ -9,7 +9,6 @@ from pathlib import Path
 from rich.console import Console
 
 from components.compare import Entry, StageTime, lettered
-from components.compare.costs import sampled, seconds
 from components.compare.evaluation import pairs, score_of
 from components.config import load
 from components.config.evaluation import TEST
@@ -93,7 +92,7 @@ def show(console: Console, found: Sequence[Entry]) -> None:
 
 
 def _figures(entry: Entry) -> tuple[str, ...]:
-    score, took = score_of(entry, TEST), seconds(entry)
+    score, took = score_of(entry, TEST), entry.seconds
     gain = gain_of(entry.run.measured, "sft", entry.run.settings.evaluation.small)
     accuracy, gained = percent(score.share if score else None), points(gain.mean if gain else None)
-    return str(entry.steps), accuracy, gained, number(sampled(entry).completions), "" if took is None else clock(took)
+    return str(entry.steps), accuracy, gained, number(entry.sampled.completions), "" if took is None else clock(took)

@@ -16,7 +16,6 @@ from markupsafe import Markup
 from test_report_structure import Tree
 
 from components.compare import Entry, StageTime, curves, lettered, render, to_dict
-from components.compare.curves import completions_of
 from components.compare.evaluation import over_sft, pairs, score_of
 from components.config.evaluation import TEST
 from components.errors import InputError
@@ -98,7 +97,7 @@ def test_an_unfinished_training_is_shown_with_its_steps_so_far(tmp_path: Path) -
 
 
 def test_completions_are_counted_with_those_that_were_thrown_away(three: list[Entry]) -> None:
-    counts = completions_of(three[0])
+    counts = three[0].completions
     groups = [record.signals["groups_sampled"] for record in three[0].run.records or ()]
     assert counts[0] == 8 * groups[0]
     assert counts[59] == 8 * sum(groups)

@@ -18,10 +18,9 @@ from components.config.judgement import RuleSettings
 from components.errors import InputError, NoCandidate
 from components.files import read_json, sha256_tree, write_json, write_text
 from components.gate.bundle import OMITTED, gather
-from components.gate.candidate import judge_candidate
+from components.gate.candidate import comparison_of, judge_candidate, recorded_comparison
 from components.gate.checks import CHECKS, OF_A_CANDIDATE
 from components.gate.checks.evaluation import TO_BE_COMPARED
-from components.gate.comparison import comparison_of, recorded_comparison
 from components.layout import Layout
 from components.registry import Candidate
 from components.registry.attestations import attest, of_evidence

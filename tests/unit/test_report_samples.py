@@ -12,8 +12,18 @@ from hypothesis import strategies as st
 from components.files import write_jsonl
 from components.report import load_run
 from components.report.page import environment
-from components.report.samples import FOLDED, LONGEST, QUOTA, choose, folded, outcome, read_sample, tally
-from components.report.wording import MOST_WORDS, compared
+from components.report.samples import (
+    FOLDED,
+    LONGEST,
+    MOST_WORDS,
+    QUOTA,
+    choose,
+    compared,
+    folded,
+    outcome,
+    read_sample,
+    tally,
+)
 
 
 def section(rows: list[dict]) -> str:
