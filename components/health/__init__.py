@@ -7,15 +7,14 @@
 - `forms` — whether held-out completions end, can be judged, and have a usual length
 - `bets` — whether completions are drawn independently, and updates do what they are made for
 - `diagnosis` — which part of a run is to blame
-- `history` — what is remembered of a signal, in bounded memory
-- `windows` — `WINDOWS`, the functions over history that a rule may call
+- `windows` — what is remembered of a signal, in bounded memory; `WINDOWS`, the functions over it that a rule may call
 - `rules` — from the text of a rule to a checked condition
 - `monitor` — applies rules step by step; the same code replays a saved run
 - `responses` — from verdicts to bounded actions, and the ledger of both
-- `records` — reads a saved run back
+- `records` — reads a saved run back; the steps that roll-backs threw away
 - `readers` — reads the logs of TRL, verl, prime-rl and others; `rulebook` a file of rules
 - `callback` — the monitor inside a training of TRL; imported by those who need it, for it needs transformers
-- `limits` — the constants that rules compare signals with; `lineage` — the steps that roll-backs threw away
+- `limits` — the constants that rules compare signals with
 - `summaries` — a run's health in sentences; `grafana` — a dashboard of what `components.sinks.prometheus` shows
 
 A new signal is one entry in `SIGNALS`, a new function one in `WINDOWS`, a new knob one in `KNOBS`, a new rule one in

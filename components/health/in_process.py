@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 from components.config.judgement import RuleSettings
 from components.files import append_line
 from components.health.monitor import GRAVE
-from components.health.other_runs import OtherRun
-from components.health.own_scale import OwnScale, scaled
+from components.health.other_runs import OtherRun, OwnScale, scaled
 from components.health.readers.log import names_of
 from components.health.readers.names import load_names
 from components.health.readers.steps import Row

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from components.config.judgement import REPAIR, RuleSettings
-from components.health.history import History
 from components.health.rules import Condition, Reading, Rule, compile_rule, evaluator, longest
-from components.health.windows import BASELINES, measure
+from components.health.windows import BASELINES, History, measure
 from components.types import Level, StepRecord, Verdict
 
 HUGE = 1e150

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 
 from components.config import Settings
 from components.health.limits import Limit, limits
-from components.health.lineage import Discarded, discarded
 from components.health.monitor import LEVELS
+from components.health.records import Discarded, discarded
 from components.health.responses.ledger import Ledger
 from components.report.labels import Label, height
 from components.report.palette import LIGHT

@@ -18,7 +18,7 @@ from components.data.prompts import read_prompts
 from components.directories import write_directory
 from components.errors import NoCandidate
 from components.files import read_json, read_jsonl, sha256_tree, write_json, write_jsonl, write_text
-from components.health.lineage import undone
+from components.health.records import undone
 from components.health.responses import Ledger, read_ledger
 from components.health.summaries import LiveLedger, health_line
 from components.layout import Layout

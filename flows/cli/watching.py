@@ -14,8 +14,7 @@ from components.config import dump, load, pin_inputs
 from components.errors import EXIT_NO_CANDIDATE
 from components.files import write_text
 from components.health.following.calls import command, stop, webhook
-from components.health.following.live import LiveLog
-from components.health.following.said import Said
+from components.health.following.live import LiveLog, Said
 from components.health.readers import READERS, load_names
 from components.health.rulebook import DEFAULT_RULES, LOG_RULES, load_rules
 from components.printing import printable

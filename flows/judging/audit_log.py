@@ -15,8 +15,7 @@ from rich.text import Text
 from components.config.judgement import ActionSettings, RuleSettings
 from components.errors import EXIT_NO_CANDIDATE
 from components.health.monitor import GRAVE, replay, unjudged, worst
-from components.health.other_runs import judge_other
-from components.health.own_scale import FALL
+from components.health.other_runs import FALL, judge_other
 from components.health.readers import Log, read_log
 from components.health.rulebook import DEFAULT_RULES, LOG_RULES, load_rules
 from components.health.rules import compile_rule

@@ -12,8 +12,7 @@ from pathlib import Path
 from components.errors import EXIT_NO_CANDIDATE, InputError
 from components.files import read_text
 from components.health.following.calls import Call
-from components.health.following.live import LiveLog
-from components.health.following.said import Said
+from components.health.following.live import LiveLog, Said
 from components.health.following.tail import CHUNK, Lines, Tail
 from components.health.monitor import GRAVE
 from components.health.readers.jsonl import is_document

@@ -18,8 +18,7 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from components.errors import InputError
 from components.files import read_json, read_text
 from components.health.responses import read_ledger
-from components.health.summaries import ledger as ledgers
-from components.health.summaries import ledger_rows
+from components.health.summaries import ledger_rows, phrases
 from components.health.summaries.markdown import plain
 from components.layout import Layout
 from flows.budget import estimate
@@ -52,7 +51,7 @@ def publish(workspace: Workspace, candidate: str | None, reason: str = "") -> No
     with _failures_logged(LEDGER):
         if ledger.exists():
             rows = [
-                dict(zip(ledgers.HEADS, ledgers.cells(row), strict=True)) for row in ledger_rows(read_ledger(ledger))
+                dict(zip(phrases.HEADS, phrases.cells(row), strict=True)) for row in ledger_rows(read_ledger(ledger))
             ]
             create_table_artifact(rows, key=LEDGER, description=f"{len(rows)} responses in {run_id}")
     with _failures_logged(REPORT):

@@ -77,7 +77,7 @@ def test_the_example_of_the_page_passes_its_own_test_and_the_linter(copy: Path) 
 def test_the_rule_of_the_page_is_one_of_the_default_rules_and_has_advice(copy: Path) -> None:
     follow("add-a-signal.md", copy)
     shown = python(copy, "-c", "from components.health.rulebook import load_rules\n"
-                   "from components.health.summaries.advice import advice\n"
+                   "from components.health.summaries.answers import advice\n"
                    "print(advice('answers_are_blank', load_rules()))")  # fmt: skip
     assert "read completions of that step" in shown.stdout, shown.stderr
 

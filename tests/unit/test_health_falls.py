@@ -14,7 +14,7 @@ from factories import group, prompt
 from components.config.judgement import RuleSettings
 from components.files import dump_json, load_json
 from components.health.falls import ALL, Falls, below, best, counts, fallen
-from components.health.responses.attribution import FaultAttribution
+from components.health.responses.under_watch import FaultAttribution
 from components.health.sequential import Count, bet, divergence, evidence, fell, lower_bound
 from components.types import Verdict
 

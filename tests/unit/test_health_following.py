@@ -17,8 +17,7 @@ from typer.testing import CliRunner
 from components.config.judgement import RuleSettings
 from components.errors import InputError
 from components.health.following.calls import command, stop, webhook
-from components.health.following.live import LiveLog
-from components.health.following.said import Said
+from components.health.following.live import LiveLog, Said
 from components.health.following.tail import Tail
 from flows.cli import app
 from flows.judging.watch_log import Watch, pipe, sources

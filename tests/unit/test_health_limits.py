@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from components.config.judgement import RuleSettings
 from components.health.limits import limits
-from components.health.lineage import discarded, undone
+from components.health.records import discarded, undone
 from components.types import Response
 
 

@@ -10,8 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from components.health.monitor import GRAVE
-from components.health.other_runs import REST, judge_other
-from components.health.own_scale import FALL, LOST, OwnScale, on_own_scale
+from components.health.other_runs import FALL, LOST, REST, OwnScale, judge_other, on_own_scale
 from components.health.rulebook import LOG_RULES, load_rules
 from components.types import StepRecord, Verdict
 

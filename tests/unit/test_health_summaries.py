@@ -16,7 +16,7 @@ from components.health.responses import Ledger
 from components.health.responses.under_watch import UNDER_WATCH
 from components.health.signals import SIGNALS, find_signal
 from components.health.summaries import health_line, ledger_rows, run_verdict
-from components.health.summaries.advice import ADVICE, OTHERWISE, advice
+from components.health.summaries.answers import ADVICE, OTHERWISE, advice
 from components.health.summaries.line import WIDTH
 from components.health.summaries.markdown import plain, to_markdown
 from components.health.summaries.phrases import changes, long_change, short_change

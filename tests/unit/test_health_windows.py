@@ -13,9 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from components.config.judgement import RuleSettings
-from components.health.history import History
 from components.health.monitor import Monitor
-from components.health.windows import measure
+from components.health.windows import History, measure
 from components.types import StepRecord
 
 Value = float | None

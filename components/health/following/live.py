@@ -1,14 +1,17 @@
-"""Lines of a growing log as steps that are judged once, each when its last row is likely to have come."""
+"""Lines of a growing log as steps that are judged once, each when its last row is likely to have come; and what has
+been said of it, in a small file: a restart says nothing twice."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from components.config.judgement import RuleSettings
-from components.health.other_runs import OtherRun
-from components.health.own_scale import OwnScale, scaled
+from components.errors import InputError
+from components.files import read_json, write_json
+from components.health.other_runs import OtherRun, OwnScale, scaled
 from components.health.readers.log import READERS, Read, likeliest, names_of, recogniser
 from components.health.readers.names import Names
 from components.health.readers.steps import Row, Steps
@@ -101,3 +104,40 @@ class LiveLog:
     def _judge(self, record: StepRecord) -> list[Verdict]:
         self._judged = record.step
         return self._run.observe(scaled(self._scale, record))
+
+
+@dataclass
+class Said:
+    """The last step that was reported, and the rules that have fired."""
+
+    until: int = -1
+    fired: list[str] = field(default_factory=list)
+
+    def add(self, step: int, verdicts: Sequence[Verdict]) -> None:
+        """One more step was reported."""
+        self.until = step
+        self.fired = sorted({*self.fired, *(verdict.rule for verdict in verdicts)})
+
+    def save(self, path: Path) -> None:
+        """Write it, whole or not at all."""
+        write_json(path, {"until": self.until, "spoken": self.fired})
+
+    @classmethod
+    def load(cls, path: Path) -> Said:
+        """What an earlier process has said; nothing where there is no such file.
+
+        Raises:
+            InputError: the file is no such state.
+        """
+        how = "remove it: then everything in the log is said again"
+        if not path.exists():
+            return cls()
+        found = read_json(path, how=how)
+        if (
+            not isinstance(found, dict)
+            or set(found) != {"until", "spoken"}
+            or type(found["until"]) is not int
+            or not isinstance(found["spoken"], list)
+        ):
+            raise InputError("not the state of a watch", where=path, how=how)
+        return cls(found["until"], [str(rule) for rule in found["spoken"]])

@@ -1,9 +1,9 @@
 """Logs of other trainers, as the records that health rules read. Files are only read; nothing in them is executed.
 
-- `read_log`, `Log` — a file, its format found or named, as `StepRecord`s and remarks on what was not as it should be
+- `read_log`, `Log` — a file, its format found or named, as `StepRecord`s and remarks on what was not as it should be,
+  with a mapping to begin with for names that were not read
 - `READERS` — how a line of each trainer becomes the numbers of a step: `consoles`, `jsonl`
 - `names` — which signal of ours is which metric of theirs: a mapping file in `configs/health/names`
-- `proposals` — a mapping to begin with, for names that were not read
 - `lines` — the text of a log, the last line of which may be torn
 - `numbers` — what counts as a number in JSON
 - `steps` — the rows of one step brought together, resumed runs included

@@ -4,8 +4,8 @@
 - `ladder` — `Responder`: intervene, roll back, stop; and what is spent
 - `repairs` — `REPAIRS`, what can be repaired of each part of a run
 - `turning` — the settings as responses have left them, and knobs that did not help, to be turned back
-- `under_watch` — going on with a fault that nothing repairs, as long as it does no harm
-- `attribution` — whether the policy is at fault, or a part that it is trained or measured by
+- `under_watch` — whether the policy is at fault, or a part that it is trained or measured by; going on with a fault
+  that nothing repairs, as long as it does no harm
 - `pending` — whether a run has recovered after a response
 - `checkpoints` — which checkpoint was healthy, then and in hindsight
 - `guard` — the gradient norm above which an update is not made

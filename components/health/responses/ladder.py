@@ -13,13 +13,12 @@ from components.config import Settings
 from components.config.judgement import QUARANTINE, REPAIR, Part
 from components.health.diagnosis import Diagnosis
 from components.health.monitor import Monitor
-from components.health.responses.attribution import MEASURES, FaultAttribution
 from components.health.responses.checkpoints import Saved, healthiest
 from components.health.responses.knobs import KNOBS
 from components.health.responses.pending import PendingResponses
 from components.health.responses.repairs import Repairs, Situation
 from components.health.responses.turning import Turning
-from components.health.responses.under_watch import UNDER_WATCH, UnderWatch
+from components.health.responses.under_watch import MEASURES, UNDER_WATCH, FaultAttribution, UnderWatch
 from components.types import Change, Level, Outcome, Response, Verdict
 
 NOTHING_KNOWN = Situation()

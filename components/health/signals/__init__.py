@@ -2,8 +2,7 @@
 
 - `catalogue` — `SIGNALS`: unit, range, cost and source of each
 - `groups` — accuracies, rewards, groups that carry no gradient; lengths, repetition, variety; which questions the step
-  had, and jumps in how well they are answered
-- `held_out` — the dev split, and the gap to it on like prompts
+  had, and jumps in how well they are answered; the dev split, and the gap to it on like prompts
 
 What the learner measures is in `components.learner.signals`, what probe sets show in `components.canaries.baseline`.
 """
@@ -14,8 +13,14 @@ import math
 from collections.abc import Mapping, Sequence
 
 from components.health.signals.catalogue import PREFIXES, SIGNALS, Signal, find_signal
-from components.health.signals.groups import Jumps, outcome_signals, question_signals, text_signals
-from components.health.signals.held_out import dev_signals, like_gap
+from components.health.signals.groups import (
+    Jumps,
+    dev_signals,
+    like_gap,
+    outcome_signals,
+    question_signals,
+    text_signals,
+)
 from components.types import Group
 
 __all__ = ["PREFIXES", "SIGNALS", "Jumps", "Signal", "dev_signals", "find_signal", "like_gap", "step_signals"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from components.health.summaries.ledger import HEADS, Row, cells
+from components.health.summaries.phrases import HEADS, Row, cells
 from components.health.summaries.verdict import RunVerdict
 from components.pages import visible
 from components.words import NBSP

@@ -1,12 +1,14 @@
-"""A response and its outcome in a few words. A number is never rounded to another one that a setting could have."""
+"""A response and its outcome in a few words, and the ledger as a table of them. A number is never rounded to another
+one that a setting could have."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from components.health.falls import ALL
 from components.health.responses.knobs import KNOBS
+from components.health.responses.ledger import Ledger
 from components.health.responses.repairs import EXCLUDE, REDRAW, RELOAD, RESET, WITHHOLD
 from components.health.responses.under_watch import UNDER_WATCH
 from components.types import Change, Outcome, Response
@@ -23,6 +25,7 @@ REPAIRED = {
 FACTORS = {0.5: "half the", 2.0: "twice the", 0.25: "a quarter of the", 0.1: "a tenth of the"}
 WINDOW = 3
 """Values of a signal that a table shows."""
+HEADS = ("No.", "Step", "Rule", "Level", "Saw", "Changed", "Outcome", "Steps lost")
 
 
 def readable(rule: str) -> str:
@@ -119,3 +122,33 @@ def saw(response: Response) -> list[str]:
 def listed(parts: Sequence[str]) -> str:
     """``a, b and c``."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+class Row(NamedTuple):
+    """One response. ``cost`` are steps lost; None where no outcome says it."""
+
+    response: Response
+    saw: list[str]
+    changed: list[str]
+    outcome: str
+    signals: list[str]
+    cost: int | None
+
+
+def ledger_rows(ledger: Ledger) -> list[Row]:
+    """Every response in order."""
+    rows = []
+    for response in ledger.responses:
+        outcome = ledger.outcome(response)
+        back = [] if response.back_to is None else [f"back to step {response.returns_to}"]
+        signals, cost = ([], None) if outcome is None else (before_and_after(outcome.signals), outcome.cost_steps)
+        changed = [*back, *changes(response)]
+        rows.append(Row(response, saw(response), changed, helped(response, outcome), signals, cost))
+    return rows
+
+
+def cells(row: Row) -> list[str]:
+    """One response, in the order of `HEADS`; plain text."""
+    response, cost = row.response, "" if row.cost is None else str(row.cost)
+    lists = map("; ".join, (row.saw, row.changed, [row.outcome, *row.signals]))
+    return [str(response.number), str(response.step), response.rule, response.level, *lists, cost]
