@@ -18,7 +18,7 @@ from components.config.promotion import Policy, PromotionPolicy, load_policy
 from components.config.training import TrainSettings
 from components.files import read_json, sha256_tree, write_json, write_jsonl, write_text
 from components.gate.bundle import gather
-from components.gate.checks.lineage import PIPELINE
+from components.gate.checks.stored import PIPELINE
 from components.health.monitor import replay
 from components.health.rulebook import DEFAULT_RULES, load_rules
 from components.layout import Layout

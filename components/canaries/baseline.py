@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from components.canaries.drops import falls, margin_falls, margin_limit, score_limit
-from components.canaries.figures import figures
+from components.canaries.figures import falls, figures, margin_falls, margin_limit, score_limit
 from components.canaries.items import Measured
 from components.config.canaries import CanarySettings
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from components.canaries.drops import falls, gravest, margin_falls, margin_limit, score_limit
-from components.canaries.figures import figures
+from components.canaries.figures import falls, figures, gravest, margin_falls, margin_limit, score_limit
 from components.canaries.items import Measured, ProbeSet
 from components.config.canaries import By, CanarySettings
 from components.types import StepRecord

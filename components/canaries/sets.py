@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import astuple
 from pathlib import Path
 
+from components.canaries.bbq import bbq
 from components.canaries.generated import generate
 from components.canaries.items import Probe, ProbeSet
-from components.canaries.loaders.bbq import bbq
-from components.canaries.loaders.formats import crows_pairs, layout, multiple_choice, qa, refusal
-from components.canaries.loaders.rows import Row, read_rows
+from components.canaries.loaders import Row, crows_pairs, layout, multiple_choice, qa, read_rows, refusal
 from components.config.canaries import CanarySettings, Format
 from components.config.pins import check_digest
 from components.errors import InputError

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from components.canaries.drops import GRAVITY, ROUNDING, Drop, Limit, gravest, margin_limit, score_limit
+from components.canaries.figures import GRAVITY, ROUNDING, Drop, Limit, gravest, margin_limit, score_limit
 from components.config.canaries import CanarySettings, RequiredCanary
 from components.errors import InputError
 from components.types import GateResult

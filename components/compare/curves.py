@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from components.compare.entry import Entry
+from components.report.drawing import inline
 from components.report.overlay import Overlay
 from components.report.panels import PANELS, Panel, Series
 from components.report.plots import Curves, describe, draw, points_of
-from components.report.svg import inline
 
 SIGNALS = {
     "accuracy": ("accuracy", "Training accuracy"),

@@ -11,8 +11,8 @@ from components.compare.curves import draw_all
 from components.compare.data import settings_that_differ
 from components.compare.entry import Entry
 from components.compare.evaluation import MEASURES, every_suite, over_sft, pairs, score_of
-from components.report import palette
 from components.report.changes import shown
+from components.report.drawing import css
 from components.report.page import environment
 from components.working import clock
 
@@ -29,7 +29,7 @@ def render(entries: Sequence[Entry]) -> str:
     """HTML of the whole page; equal runs give equal text."""
     found = settings_that_differ(entries)
     return _environment().get_template("compare.jinja").render(
-        entries=entries, palette=palette, sections=sections(),
+        entries=entries, css=css, sections=sections(),
         settings={key: list(map(shown, values)) for key, values in found.items()},
         suites={name: [score_of(entry, name) for entry in entries] for name in every_suite(entries)},
         measures=MEASURES, over_sft=over_sft(entries), pairs=pairs(entries), curves=draw_all(entries),

@@ -14,8 +14,8 @@ From results to figures; no torch, no I/O:
 
 - `results` — what one prompt came to under one policy
 - `passing` — greedy pass@1, pass@k, maj@k
-- `slices` — the same by family, difficulty, length of the prompt and source
-- `calibration` — length, truncation, and what agreement among samples is worth
+- `calibration` — the same by family, difficulty, length of the prompt and source; length, truncation, and what
+  agreement among samples is worth
 - `pairing` — the paired bootstrap interval, McNemar's exact test, the smallest difference that could have been seen
 - `statistics` — intervals and shares
 - `summary` — all of it together: the format of `out/evaluation.json`

@@ -31,11 +31,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from components.config.evaluation import EvaluationSettings
-from components.evaluation.calibration import calibration
+from components.evaluation.calibration import SLICES, calibration, pairs, slices
 from components.evaluation.pairing import gains, sampled_gain
 from components.evaluation.passing import accuracies, comparable, passing
 from components.evaluation.results import PromptResult
-from components.evaluation.slices import SLICES, pairs, slices
 from components.evaluation.statistics import mean
 from components.seeds import derive
 from components.types import mean_by_name

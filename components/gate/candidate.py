@@ -14,9 +14,8 @@ from components.config.promotion import OfAdopted
 from components.errors import InputError
 from components.files import read_json, read_text, sha256_json
 from components.gate.bundle import read_omitted
-from components.gate.checks import CHECKS, OF_A_CANDIDATE
+from components.gate.checks import CHECKS, OF_A_CANDIDATE, apply, conclude
 from components.gate.evidence import Evidence, attempt, collect
-from components.gate.judge import apply, conclude
 from components.layout import Layout
 from components.registry.attestations import attested, of_evidence
 from components.registry.base import Store

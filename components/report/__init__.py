@@ -11,9 +11,9 @@
 - `samples` — which completions are shown side by side, and where they differ
 - `canaries` — what it must not unlearn, before, while and after
 - `tables` — triage against its limits, figures other than accuracy, what a verdict saw
-- `panels` — the plots over steps as data; `plots` draws one, `labels` writes next to it, `overlay` draws the limits of
-  rules, verdicts, responses and what was thrown away; `svg` and `palette` fit it into the page
-- `pictures` — a few of the plots as PNG images, for a place that shows no page
+- `panels` — the plots over steps as data; `plots` draws one, also as PNG for a place that shows no page, `overlay` the
+  limits of rules, verdicts, responses and what was thrown away; `drawing` has colours and labels, and fits it into the
+  page
 - `page` — all of it put into `templates/report.jinja`, a section a file, with `style.css`, `plots.css`, `print.css`
 """
 

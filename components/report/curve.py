@@ -8,11 +8,9 @@ import matplotlib
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from components.report.labels import Label, write
-from components.report.palette import LIGHT
+from components.report.drawing import LIGHT, STYLE, Label, inline, write
 from components.report.plots import BOX, SIZE, style_axes
 from components.report.run import Part, dig
-from components.report.svg import STYLE, inline
 from components.words import percent
 
 POLICIES = {"sft": ("SFT", "muted"), "champion": ("champion", "orange"), "trained": ("trained", "blue")}

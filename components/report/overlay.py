@@ -13,8 +13,7 @@ from components.health.limits import Limit, limits
 from components.health.monitor import LEVELS
 from components.health.records import Discarded, discarded
 from components.health.responses.ledger import Ledger
-from components.report.labels import Label, height
-from components.report.palette import LIGHT
+from components.report.drawing import LIGHT, Label, height
 from components.report.panels import Panel, say
 from components.types import Level, Response, StepRecord, Verdict
 

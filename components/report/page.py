@@ -13,7 +13,6 @@ from components.config import dump
 from components.health.responses import Ledger
 from components.health.summaries import RunVerdict, ledger_rows, run_verdict
 from components.health.summaries.markdown import to_markdown
-from components.report import palette
 from components.report.attention import attention
 from components.report.canaries import CHECK, canary_rows
 from components.report.changes import changed, differences
@@ -21,6 +20,7 @@ from components.report.checks import check_named, grouped, open_checks, read_che
 from components.report.checks import tally as tally_of_checks
 from components.report.curve import pass_curve
 from components.report.decision import afterwards, commands, facts, not_judged, question, rollback
+from components.report.drawing import css
 from components.report.gains import forests
 from components.report.lineage import origins
 from components.report.overlay import overlay_of
@@ -70,7 +70,7 @@ def sections() -> list[tuple[str, str]]:
 def render(run: Run) -> str:
     """HTML of the whole page; equal runs give equal text."""
     return environment().get_template("report.jinja").render(
-        run=run, settings=run.settings, palette=palette, sections=sections(),
+        run=run, settings=run.settings, css=css, sections=sections(),
         yaml=dump(run.settings, without={"sinks"}),
         **_decision(run), **_comparison(run), **_training(run), **_origin(run),
     )  # fmt: skip

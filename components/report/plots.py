@@ -1,8 +1,10 @@
-"""Draw one panel: lines labelled at their ends, the y axis from 0, and over them what the monitor did."""
+"""Draw panels: lines labelled at their ends, the y axis from 0, and over them what the monitor did; for the page, and
+as PNG for places that show pictures but no page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import matplotlib
@@ -12,11 +14,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from components.config import Settings
-from components.report.labels import Label, height, write
-from components.report.overlay import Line, Overlay, describe_lines, draw_events, draw_lines, lines, near
-from components.report.palette import LIGHT
+from components.health.responses import Ledger
+from components.report.drawing import LIGHT, STYLE, Label, height, inline, write
+from components.report.overlay import Line, Overlay, describe_lines, draw_events, draw_lines, lines, near, overlay_of
 from components.report.panels import PANELS, Panel, Series, expand, say
-from components.report.svg import STYLE, inline
+from components.report.run import Run
 from components.types import StepRecord
 from components.words import plural
 
@@ -30,6 +32,8 @@ MOST_POINTS, PARTS = 4000, 1000
 """Points from which on a curve is thinned, and to how many parts of the axis: several for each point of the paper."""
 Curves = Mapping[Series, tuple[list[int], list[float]]]
 """Steps and values of every series that was recorded."""
+DPI = 110
+"""A picture is then 570 by 225 pixels, and about 15 kB."""
 
 
 @dataclass(frozen=True)
@@ -42,27 +46,50 @@ class Plot:
     limits: list[str]
 
 
+@dataclass(frozen=True)
+class Picture:
+    """One plot; ``description`` is for readers who do not see it."""
+
+    title: str
+    description: str
+    png: bytes
+
+
 def draw_all(records: Sequence[StepRecord], overlay: Overlay, settings: Settings) -> list[Plot]:
     """Every panel of which at least one signal was recorded."""
-    drawn, signals = [], signals_of(records)
-    for name, panel in PANELS.items():
-        shown, curves = recorded(panel, records, signals)
-        if curves:
-            figure = draw(shown, curves, overlay, settings, last_step=max(2, records[-1].step))
-            sentences = describe_lines(shown, _lines(overlay, shown, curves))
-            drawn.append(Plot(name, shown, inline(figure, name, describe(shown, curves, overlay)), sentences))
-    return drawn
+    return [
+        Plot(
+            name,
+            panel,
+            inline(figure, name, describe(panel, curves, overlay)),
+            describe_lines(panel, _lines(overlay, panel, curves)),
+        )
+        for name, panel, curves, figure in _drawn(PANELS, records, overlay, settings)
+    ]
 
 
-def signals_of(records: Sequence[StepRecord]) -> list[str]:
-    """All that were recorded in some step, sorted."""
-    return sorted({signal for record in records for signal in record.signals})
+def pictures(run: Run, names: Sequence[str]) -> list[Picture]:
+    """The panels of these names in `PANELS` as PNG, without those of which the run recorded nothing."""
+    records = run.records or []
+    overlay = overlay_of(records, run.verdicts or [], run.ledger or Ledger(), run.settings)
+    made = []
+    for _, panel, curves, figure in _drawn(names, records, overlay, run.settings):
+        file = io.BytesIO()
+        with matplotlib.rc_context(STYLE):
+            figure.savefig(file, format="png", dpi=DPI, facecolor=LIGHT["page"], metadata={"Software": None})
+        made.append(Picture(panel.title, describe(panel, curves, overlay), file.getvalue()))
+    return made
 
 
-def recorded(panel: Panel, records: Sequence[StepRecord], signals: Sequence[str]) -> tuple[Panel, Curves]:
-    """The panel with the signals of its prefix, and the curves of those of its signals that were recorded."""
-    shown = expand(panel, signals)
-    return shown, {item: curve for item in shown.series if (curve := points_of(records, item.signal))[0]}
+def _drawn(
+    names: Iterable[str], records: Sequence[StepRecord], overlay: Overlay, settings: Settings
+) -> Iterator[tuple[str, Panel, Curves, Figure]]:
+    """The panels of which at least one signal was recorded, with the signals of their prefix, and their figures."""
+    signals = sorted({signal for record in records for signal in record.signals})
+    for name in names:
+        panel = expand(PANELS[name], signals)
+        if curves := {item: curve for item in panel.series if (curve := points_of(records, item.signal))[0]}:
+            yield name, panel, curves, draw(panel, curves, overlay, settings, last_step=max(2, records[-1].step))
 
 
 def points_of(records: Sequence[StepRecord], signal: str) -> tuple[list[int], list[float]]:

@@ -14,8 +14,8 @@ from components.config import Settings
 from components.errors import InputError
 from components.files import read_text, write_text
 from components.layout import Layout
+from components.sinks import SINKS, chosen_sinks
 from components.sinks.base import Run
-from components.sinks.catalogue import SINKS, chosen_sinks
 from components.sinks.delivery import Delivery, Say
 from components.sinks.feed import TABLES, Feed
 from components.sinks.names import translator

@@ -9,8 +9,8 @@ from __future__ import annotations
 from components.config import Settings
 from components.errors import InputError
 from components.files import write_json
+from components.gate.checks import conclude, judge, policy_sha256
 from components.gate.evidence import collect
-from components.gate.judge import conclude, judge, policy_sha256
 from components.layout import Layout
 from components.working import working
 

@@ -13,10 +13,9 @@ from rich.text import Text
 from components.config import load
 from components.errors import EXIT_NO_CANDIDATE, InputError
 from components.files import read_json
-from components.gate.checks import CHECKS
+from components.gate.checks import CHECKS, conclude, judge
 from components.gate.checks.health import under
 from components.gate.evidence import collect
-from components.gate.judge import conclude, judge
 from components.health.rulebook import load_rules
 from components.layout import Layout
 from components.types import GateCheck, GateResult

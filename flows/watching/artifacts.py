@@ -61,7 +61,7 @@ def publish(workspace: Workspace, candidate: str | None, reason: str = "") -> No
 
 def load_plots() -> None:
     """Import what draws the report's plots, in a thread: it takes half a second, and the run waits for its stages."""
-    Thread(target=importlib.import_module, args=["components.report.pictures"], name="plots", daemon=True).start()
+    Thread(target=importlib.import_module, args=["components.report.plots"], name="plots", daemon=True).start()
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def _plots(workspace: Workspace) -> Iterator[str]:
     if not workspace.layout.records.exists():
         return
     from components.report import load_run  # draws, and a run has to begin within seconds
-    from components.report.pictures import pictures
+    from components.report.plots import pictures
 
     try:
         found = load_run(workspace.settings, workspace.layout)

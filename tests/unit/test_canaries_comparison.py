@@ -8,7 +8,7 @@ import pytest
 from factories import Judge, settings, workspace
 
 from components.canaries.comparison import compared, worst
-from components.canaries.drops import Limit, falls, gravest, margin_falls
+from components.canaries.figures import Limit, falls, gravest, margin_falls
 from components.canaries.items import Measured, Outcome, Probe, ProbeSet
 from components.canaries.verdict import judge_canaries
 from components.config import load

@@ -8,7 +8,7 @@ import pytest
 
 from components.canaries.facts import FACTS
 from components.canaries.generated import GENERATORS, generate
-from components.canaries.loaders.formats import layout
+from components.canaries.loaders import layout
 from components.canaries.sets import LOADERS, read_probes
 from components.config.canaries import CanarySettings
 from components.config.judgement import HealthSettings
@@ -170,7 +170,7 @@ def test_a_torn_csv_is_named_by_its_line(tmp_path, text, problem, line):
 
 
 def test_a_pattern_of_the_settings_holds_for_rows_without_one():
-    from components.canaries.loaders.rows import Row
+    from components.canaries.loaders import Row
 
     row = Row("x", 1, {"question": "?"})
     assert layout(row, CanarySettings(path="x", format="format", pattern="#")).pattern == "#"

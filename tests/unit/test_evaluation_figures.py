@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config.evaluation import EvaluationSettings
-from components.evaluation.calibration import agreement, by_length, truncation
+from components.evaluation.calibration import agreement, by_length, octave, slices, truncation
 from components.evaluation.pairing import detectable, detectable_by_mcnemar, discordant, mcnemar
 from components.evaluation.results import PromptResult
 from components.evaluation.sentences import result_sentences
-from components.evaluation.slices import octave, slices
 from components.evaluation.summary import against_champion, compare
 
 SETTINGS = EvaluationSettings(samples=2, bootstrap=200)

@@ -11,7 +11,7 @@ from passing_run import layout, whole
 from components.config import Settings
 from components.errors import InputError
 from components.files import sha256_tree, write_text
-from components.gate.checks.lineage import KNOWN, PIPELINE
+from components.gate.checks.stored import KNOWN, PIPELINE
 from components.gate.evidence import Evidence
 from components.layout import Layout
 from components.stages import OPTIONAL, STAGES

@@ -20,7 +20,7 @@ from components.layout import Layout
 from components.pages import render_page, visible
 from components.report.attention import attention
 from components.report.changes import differences
-from components.report.labels import LABEL_GAP, Label, spread
+from components.report.drawing import LABEL_GAP, Label, spread
 from components.report.load import load_run
 from components.report.panels import PANELS
 from components.report.tables import last_values, triage_limits

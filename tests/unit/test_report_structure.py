@@ -9,7 +9,8 @@ from itertools import pairwise
 import pytest
 import report_fixture as fixture
 
-from components.report import load_run, palette, render
+from components.report import load_run, render
+from components.report.drawing import ROLES
 from components.report.page import sections
 
 LARGEST = 450_000
@@ -136,13 +137,13 @@ TEXT = ("ink", "muted", "blue", "green", "red", "amber", "orange", "purple")
 @pytest.mark.parametrize("ground", ["page", "card"])
 @pytest.mark.parametrize("role", TEXT)
 def test_text_has_the_contrast_of_wcag_aa_on_every_ground_that_it_stands_on(role: str, ground: str, theme: int) -> None:
-    assert contrast(palette.ROLES[role][theme], palette.ROLES[ground][theme]) >= 4.5
+    assert contrast(ROLES[role][theme], ROLES[ground][theme]) >= 4.5
 
 
 @pytest.mark.parametrize("theme", [0, 1])
 @pytest.mark.parametrize("role", ["blue", "orange", "muted"])
 def test_what_is_drawn_stands_out_from_the_band_behind_it(role: str, theme: int) -> None:
-    assert contrast(palette.ROLES[role][theme], palette.ROLES["rule"][theme]) >= 3
+    assert contrast(ROLES[role][theme], ROLES["rule"][theme]) >= 3
 
 
 def contrast(one: str, other: str) -> float:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from sink_runs import Fake, Log, Tracker, delivery, drain, response
 
+import components.sinks as found_sinks
 from components.config import Settings, load
 from components.config.sinks import MlflowSink
 from components.errors import InputError
 from components.health.readers.names import NAMES_FOLDER, load_names
 from components.health.signals import SIGNALS
 from components.sinks import SINKS, check_sinks, chosen_sinks
-from components.sinks import catalogue as found_sinks
 from components.sinks.base import Batch
 from components.sinks.delivery import MOST
 from components.sinks.feed import LONGEST, Rows

@@ -19,8 +19,7 @@ from components.config.training import TrainSettings
 from components.evaluation.results import PromptResult
 from components.evaluation.summary import compare
 from components.files import read_json, read_jsonl, sha256_tree, write_json, write_jsonl
-from components.gate.checks import CHECKS
-from components.gate.judge import conclude, policy_sha256
+from components.gate.checks import CHECKS, conclude, policy_sha256
 from components.health.monitor import replay
 from components.health.responses.under_watch import UNDER_WATCH
 from components.layout import Layout

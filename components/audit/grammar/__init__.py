@@ -5,7 +5,7 @@
 - `statements` — the right number in a text that does not say that it is the answer: denied, a bound, one of several
 - `expressions` — parts of a mathematical answer, and what differs from it in one place
 - `texts` — answers of any kind: candidates, denials, what judges fall for
-- `choices`, `documents`, `calculations`, `programs`, `skeletons` — of the other kinds
+- `choices`, `documents`, `calculations`, `programs` — of the other kinds
 - `styles` — the right answer in the dress that policies put it in: these must be accepted
 - `bombs` — what takes long to judge
 """
@@ -18,7 +18,6 @@ from components.audit.grammar import (
     expressions,
     numbers,
     programs,
-    skeletons,
     statements,
     styles,
     texts,
@@ -34,7 +33,6 @@ CLASSES: tuple[ProbeClass, ...] = (
     *documents.CLASSES,
     *calculations.CLASSES,
     *programs.CLASSES,
-    *skeletons.CLASSES,
     *styles.CLASSES,
     *bombs.CLASSES,
 )

@@ -138,7 +138,7 @@ MUTATIONS = (
     Mutation("gate/checks/health.py", "if missing := blind(settings.health.rules, records):", "if missing := None:"),
     Mutation("gate/checks/health.py", "known.get(one.rule) is False]", "known.get(one.rule) is None and False]"),
     Mutation("gate/checks/stored.py", "if len(set(found.values())) == 1:", "if len(set(found.values())) <= 2:"),
-    Mutation("gate/checks/lineage.py", "if found.get(path) != md5:", "if path not in found:"),
+    Mutation("gate/checks/stored.py", "if found.get(path) != md5:", "if path not in found:"),
     # Health: windows, streaks, cool-downs, and what is done about a verdict.
     Mutation("health/windows.py", "position >= seen - count", "position > seen - count"),
     Mutation("health/windows.py", "if step < count]", "if step <= count]"),

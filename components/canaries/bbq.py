@@ -12,8 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from components.canaries.items import Probe
-from components.canaries.loaders.formats import with_options
-from components.canaries.loaders.rows import Row
+from components.canaries.loaders import Row, with_options
 from components.config.canaries import CanarySettings
 
 ANSWERS = ("ans0", "ans1", "ans2")
