@@ -3,8 +3,7 @@
 - `shapes` — what a `config.json` says: parameters by kind, exactly, and of an adapter
 - `parts` — parts, moments, processes
 - `passes` — activations, logits, caches
-- `ranks` — what a process of the learner holds, sharded or whole
-- `loop` — what the process with the loop holds besides
+- `held` — what a process of the learner holds, sharded or whole, and what the process with the loop holds besides
 - `processes` — all processes, and what an inference server holds
 - `fit` — what fits, and which setting helps
 - `least` — what is needed at the least: the check of `run` and `launch`, without torch

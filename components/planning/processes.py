@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from components.config import Settings
 from components.config.servers import VllmEngine
-from components.planning.loop import loop_parts
+from components.planning.held import learner_parts, loop_parts
 from components.planning.parts import GIB, MOMENTS, Part, Process
 from components.planning.passes import DTYPES, Load
-from components.planning.ranks import learner_parts
 from components.planning.shapes import Shape
 
 IMPORTED = 462e6

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from components.config import Settings
-from components.planning.loop import loop_parts
+from components.planning.held import BUCKET, learner_parts, loop_parts
 from components.planning.parts import GIB, Part, Process
 from components.planning.passes import Load, activations, cache, going_back, logits
 from components.planning.processes import CUDA, IMPORTED, processes_of, server_parts
-from components.planning.ranks import BUCKET, learner_parts
 from components.planning.shapes import Shape
 
 P = 10_000

@@ -16,7 +16,7 @@ from components.config.policy import LoraSettings
 from components.config.rollout import TorchEngine as EngineSettings
 from components.learner.batch import Batch
 from components.learner.critic import Critic
-from components.planning.loop import loop_parts
+from components.planning.held import loop_parts
 from components.planning.passes import Load
 from components.planning.shapes import shape_of
 from components.policy import Policy
