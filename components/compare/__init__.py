@@ -4,12 +4,10 @@
   and tokens
 - `curves` — the plots, over steps and over completions
 - `evaluation` — pass@1 of every run with its interval, and the paired difference of every two runs
-- `data` — all of it as JSON values
-- `page` — the page, drawn and styled by `components.report`
+- `page` — all of it as JSON values, and the page, drawn and styled by `components.report`
 """
 
-from components.compare.data import to_dict
 from components.compare.entry import Entry, StageTime, lettered
-from components.compare.page import render
+from components.compare.page import render, to_dict
 
 __all__ = ["Entry", "StageTime", "lettered", "render", "to_dict"]

@@ -3,9 +3,9 @@
 - `signals` — `SIGNALS`, what every number of a step means, and how those of its groups are computed
 - `invariants` — `INVARIANTS`, what holds in every step of a sound run; `sampling_rules` — what a step is checked by,
   and what holds of everything that is sampled
-- `sequential` — tests of counts that may be looked at after every step; `falls` — of held-out accuracy, by family
-- `forms` — whether held-out completions end, can be judged, and have a usual length
-- `bets` — whether completions are drawn independently, and updates do what they are made for
+- `sequential` — tests of counts that may be looked at after every step: whether completions are drawn independently,
+  and updates do what they are made for
+- `falls` — held-out accuracy, by family, and whether held-out completions end, can be judged, and have a usual length
 - `diagnosis` — which part of a run is to blame
 - `windows` — what is remembered of a signal, in bounded memory; `WINDOWS`, the functions over it that a rule may call
 - `rules` — from the text of a rule to a checked condition

@@ -16,7 +16,7 @@ from typing import Any
 from components.errors import EvenkeelError
 from components.health.in_process import InProcess
 from components.health.monitor import GRAVE, worst
-from components.health.readers.numbers import as_number
+from components.health.readers.lines import as_number
 from components.health.readers.steps import Row
 
 BACKEND = "evenkeel"

@@ -1,8 +1,7 @@
 """The page a person reads before approving a checkpoint: one file, no scripts, no requests, the same bytes every time.
 
-- `run` — what the stages left behind; `load` reads it, states why a part is missing and refuses NaN
-- `evidence` — the page of a candidate from what is stored with it; `comparison` — with the champion, and nothing of
-  another one
+- `run` — what the stages left behind; `load` reads it, also of a candidate from what is stored with it, states why a
+  part is missing and refuses NaN; `comparison` — with the champion, and nothing of another one
 - `verdict` — the headline and the sentence under it
 - `decision` — the box at the top: question, facts, commands, what nothing can answer; `attention` — what deserves a
   second look; `checks` — the gate's checks by question, and what would change them
@@ -17,8 +16,7 @@
 - `page` — all of it put into `templates/report.jinja`, a section a file, with `style.css`, `plots.css`, `print.css`
 """
 
-from components.report.evidence import champion_of, load_evidence
-from components.report.load import load_run
+from components.report.load import champion_of, load_evidence, load_run
 from components.report.page import render, render_verdict
 from components.report.run import Run
 

@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.config.judgement import Part
-from components.health.bets import Draws, Signs
-from components.health.falls import Counts, Falls, counts
-from components.health.forms import Forms
+from components.health.falls import Counts, Falls, Forms, counts
 from components.health.invariants import Broken
 from components.health.monitor import PATIENCE
 from components.health.responses import Plan
 from components.health.responses.repairs import NAMES
-from components.health.sequential import Count
+from components.health.sequential import Count, Draws, Signs
 from components.health.signals import Jumps
 from components.training.golden import Golden
 from components.training.usual_gap import UsualGap

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from components.health.bets import PROVEN
 from components.health.diagnosis import MISJUDGED, REVERSED, Diagnosis
 from components.health.invariants import Broken, advantages
 from components.health.responses import Plan
 from components.health.responses.repairs import RELOAD, Situation
 from components.health.responses.under_watch import TORN
+from components.health.sequential import PROVEN
 from components.objectives.controllers import followed
 from components.rollout import Rollout
 from components.training.assembly import Parts

@@ -10,8 +10,7 @@ from typing import Any
 
 from components.canaries.baseline import CanaryBaseline
 from components.files import append_line, cut_rows, dump_json, read_json, read_jsonl, write_jsonl
-from components.health.falls import Counts, Falls
-from components.health.forms import Forms
+from components.health.falls import Counts, Falls, Forms
 from components.health.monitor import Monitor
 from components.health.responses import Guard, Responder, Saved
 from components.learner.base import Learner

@@ -8,7 +8,7 @@ import random
 import pytest
 from factories import group, prompts
 
-from components.health.bets import PROVEN, Draws, Signs
+from components.health.sequential import PROVEN, Draws, Signs
 from components.types import Completion, Group, Score
 
 

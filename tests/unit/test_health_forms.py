@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from factories import group
 
-from components.health.forms import Forms
+from components.health.falls import Forms
 from components.types import Group
 
 PROVEN = 9.2

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from components.errors import InputError
 from components.health.readers import NAMES_FOLDER, READERS, load_names, read_log
+from components.health.readers.lines import as_number, as_step
 from components.health.readers.log import names_of
-from components.health.readers.numbers import as_number, as_step
 from components.health.readers.steps import Row, Steps
 from components.health.signals import SIGNALS, find_signal
 

@@ -4,8 +4,7 @@
   with a mapping to begin with for names that were not read
 - `READERS` — how a line of each trainer becomes the numbers of a step: `consoles`, `jsonl`
 - `names` — which signal of ours is which metric of theirs: a mapping file in `configs/health/names`
-- `lines` — the text of a log, the last line of which may be torn
-- `numbers` — what counts as a number in JSON
+- `lines` — the text of a log, the last line of which may be torn, and what counts as a number in it
 - `steps` — the rows of one step brought together, resumed runs included
 
 A new trainer is a reader among `consoles`, an entry in `READERS`, and a mapping file of its name.

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from components.health.readers.numbers import NUMBER, as_step
+from components.health.readers.lines import NUMBER, as_step
 from components.health.readers.steps import Row
 
 ENTRY = {"loss", "epoch", "eval_loss", "train_loss"}

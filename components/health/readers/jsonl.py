@@ -13,7 +13,7 @@ from typing import Any
 
 from components.errors import InputError
 from components.files import read_text
-from components.health.readers.numbers import as_step, json_object
+from components.health.readers.lines import as_step, json_object
 from components.health.readers.steps import Row
 
 STEP_NAMES = ("step", "_step", "global_step", "train/global_step", "train/step", "rollout/step")

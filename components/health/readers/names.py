@@ -21,7 +21,7 @@ from components.config.base import Section
 from components.config.reading import read_tree
 from components.config.shipped import PROJECT_CONFIGS
 from components.errors import InputError
-from components.health.readers.numbers import as_number
+from components.health.readers.lines import as_number
 from components.health.signals import PREFIXES, SIGNALS, find_signal
 from components.patterns import Pattern, compile_pattern
 

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from components.health.readers.lines import as_number
 from components.health.readers.names import Names
-from components.health.readers.numbers import as_number
 from components.types import StepRecord
 
 EVALUATION = ("eval_", "eval/", "val_", "val/", "val-")
