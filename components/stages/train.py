@@ -30,10 +30,16 @@ from components.training.loop import train
 from components.training.run import RunState
 from components.types import StepRecord
 
+REFUSALS = {
+    "audit": ("pass", "the verifier failed its audit", "fix what the reasons name, or choose another"),
+    "triage": ("accept", "triage refused the checkpoint", "train the SFT checkpoint further or choose easier prompts"),
+}
+"""Stage -> the verdict with which it accepts, what to say of another one, and what to do then."""
+
 
 def run(settings: Settings, layout: Layout) -> None:
     """Train, or continue where a run was stopped or killed; write `out/train` and its metrics."""
-    overrides = {"audit": check_audit(settings, layout), "triage": check_triage(settings, layout)}
+    overrides = {stage: overridden(stage, settings, layout) for stage in REFUSALS}
     if settings.train.adopted is not None:
         take_over(settings.train.adopted, settings, layout, overrides)
         return
@@ -56,38 +62,22 @@ def run(settings: Settings, layout: Layout) -> None:
             write_outputs(state, settings, layout, overrides)  # while the learner still has the policy
 
 
-def check_audit(settings: Settings, layout: Layout) -> str:
-    """The reason for overriding a failed audit, or "" where the verifier passed.
+def overridden(stage: str, settings: Settings, layout: Layout) -> str:
+    """The reason for training in spite of what stage `audit` or `triage` refused; "" where it refused nothing.
 
     Raises:
-        NoCandidate: the audit failed and the settings give no reason to go on; names the audit's own reasons.
+        NoCandidate: it refused, and the settings give no reason to go on; names the stage's own reasons.
     """
-    audit = read_json(layout.audit, how="run the audit stage first")
-    if audit["verdict"] == "pass":
+    accepts, said, how = REFUSALS[stage]
+    result = read_json(getattr(layout, stage), how=f"run the {stage} stage first")
+    if result["verdict"] == accepts:
         return ""
-    how = "fix what the reasons name, or choose another"
-    return overridden("audit", settings.audit.override, audit, "the verifier failed its audit", layout.audit_page, how)
-
-
-def check_triage(settings: Settings, layout: Layout) -> str:
-    """The reason for going on with a checkpoint that triage refused; "" where it accepted it.
-
-    Raises:
-        NoCandidate: it refused, and the settings give no reason.
-    """
-    triage = read_json(layout.triage, how="run the triage stage first")
-    if triage["verdict"] == "accept":
-        return ""
-    how = "train the SFT checkpoint further or choose easier prompts"
-    return overridden("triage", settings.triage.override, triage, "triage refused the checkpoint", layout.triage, how)
-
-
-def overridden(stage: str, override: str, result: Mapping[str, Any], said: str, where: Path, how: str) -> str:
-    """The reason that the settings give for going on in spite of a refusal; `NoCandidate` where they give none."""
+    override: str = getattr(settings, stage).override
     if override.strip():
         return override
     reasons = "\n".join(f"  - {reason}" for reason in result["reasons"])
     how = f"{how}; to go on in spite of it, give a reason: --set {stage}.override='...'"
+    where = layout.audit_page if stage == "audit" else layout.triage
     raise NoCandidate(f"{said}:\n{reasons}", where=where, how=how)
 
 

@@ -30,7 +30,7 @@ from components.rewards.code.hacks import exploits
 from components.rewards.exact import ExactVerifier
 from components.rewards.sandbox import Sandbox
 from components.stages import audit as stage
-from components.stages.train import check_audit
+from components.stages.train import overridden
 from components.training.second_opinion import SecondOpinion
 from components.types import Completion, Group, Prompt, Score
 from tests.code_graph import ROOT
@@ -371,7 +371,7 @@ def test_the_page_escapes_what_a_model_wrote():
 def test_training_goes_on_after_a_pass_or_with_a_reason(tmp_path, failed, override):
     layout = Layout(tmp_path)
     write_json(layout.audit, {"verdict": "fail" if failed else "pass", "reasons": []})
-    assert check_audit(settings(f"audit.override='{override}'"), layout) == override
+    assert overridden("audit", settings(f"audit.override='{override}'"), layout) == override
 
 
 def test_training_is_refused_after_a_failed_audit_naming_the_reasons_and_the_page(tmp_path):
@@ -380,7 +380,7 @@ def test_training_is_refused_after_a_failed_audit_naming_the_reasons_and_the_pag
     with pytest.raises(
         NoCandidate, match=r"failed its audit[^$]*it takes anything[^$]*audit\.html[^$]*audit\.override"
     ):
-        check_audit(settings(), layout)
+        overridden("audit", settings(), layout)
 
 
 # --- the second opinion while training
