@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Self
 
+from components.config import Settings
 from components.config.evaluation import TEST
 from components.config.verifiers import Verifier
 from components.environments.episodes import opened
@@ -46,9 +47,8 @@ def answer_suites(
 ) -> list[list[list[Answered]]]:
     """What every checkpoint answers to every suite: ``[checkpoint][suite][prompt]``. All get the same seeds.
 
-    Cached answers are taken from the cache. The others are made by one engine for all checkpoints of one architecture
-    and tokenizer, which loads their weights one after the other: a server takes longer to start than to answer. They
-    are cached if they are repeatable: no server made them, and they are all settled.
+    Cached answers are taken from the cache. The others are made by a `KeptEngine`, and cached if they are repeatable:
+    no server made them, and they are all settled.
 
     Args:
         consistency: weights of the embedded consistency classifier, where the settings use it.
@@ -58,24 +58,24 @@ def answer_suites(
     Raises:
         InputError: a checkpoint is missing, incomplete or not safe to load, or a prompt is too long for it.
     """
-    found: list[list[list[Answered]]] = [[] for _ in checkpoints]
-    for line in compatible_groups(checkpoints):
-        with SuiteRunner(consistency, logs) as runner:
-            for n in line:
-                digest = sha256_tree(checkpoints[n])
-                for suite in suites:
-                    answers: list[Answered] = []
-                    kept = cache if suite.repeatable else Cache(None)
-                    for word, part in _cached_or_generated(runner, kept, checkpoints[n], digest, suite):
-                        answers += part
-                        done += len(part)
-                        bar.advance(done, f"{suite.name}: {word}")
-                    found[n].append(answers)
+    found: list[list[list[Answered]]] = []
+    with KeptEngine(logs) as kept:
+        for checkpoint in checkpoints:
+            runner, digest = SuiteRunner(checkpoint, consistency, kept), sha256_tree(checkpoint)
+            found.append([])
+            for suite in suites:
+                answers: list[Answered] = []
+                usable = cache if suite.repeatable else Cache(None)
+                for word, part in _cached_or_generated(runner, usable, digest, suite):
+                    answers += part
+                    done += len(part)
+                    bar.advance(done, f"{suite.name}: {word}")
+                found[-1].append(answers)
     return found
 
 
 def _cached_or_generated(
-    runner: SuiteRunner, cache: Cache, checkpoint: Path, digest: str, suite: PromptSuite
+    runner: SuiteRunner, cache: Cache, digest: str, suite: PromptSuite
 ) -> Iterator[tuple[str, list[Answered]]]:
     """The cached answers, or batches of new ones, which are cached at the end if all are settled."""
     key = key_of(digest, suite, runner.consistency)
@@ -84,38 +84,21 @@ def _cached_or_generated(
         yield "cached", kept
         return
     made: list[Answered] = []
-    for part in runner.answers(checkpoint, suite):
+    for part in runner.answers(suite):
         made += part
         yield "generated", part
     if all(answer.settled for answer in made):
         cache.put(key, made)
 
 
-def compatible_groups(checkpoints: Sequence[Path]) -> list[list[int]]:
-    """Numbers of the checkpoints that one engine can take one after the other; in order of their first."""
-    groups: list[list[int]] = []
-    for n, checkpoint in enumerate(checkpoints):
-        group = next((group for group in groups if _alike(checkpoints[group[0]], checkpoint)), None)
-        if group is None:
-            groups.append([n])
-        else:
-            group.append(n)
-    return groups
+class KeptEngine:
+    """An engine for one checkpoint after the other. It is kept, and loads their weights, while they have one
+    architecture and tokenizer: a server takes longer to start than to answer."""
 
-
-def _alike(one: Path, other: Path) -> bool:
-    pairs = [(one / name, other / name) for name in ALIKE]
-    return all(a.is_file() and b.is_file() and a.read_bytes() == b.read_bytes() for a, b in pairs)
-
-
-class SuiteRunner:
-    """One engine and the checkpoints that it takes, one after the other; built for the first that has to answer."""
-
-    def __init__(self, consistency: Path, logs: Path) -> None:
-        self.consistency, self._logs = consistency, logs
-        self._stack = ExitStack()
+    def __init__(self, logs: Path) -> None:
+        self._logs, self._stack = logs, ExitStack()
         self._engine: Engine | None = None
-        self._loaded: tuple[Path, Policy] | None = None
+        self._shape: list[bytes] = []
 
     def __enter__(self) -> Self:
         return self
@@ -123,9 +106,32 @@ class SuiteRunner:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def answers(self, checkpoint: Path, suite: PromptSuite) -> Iterator[list[Answered]]:
+    def load(self, checkpoint: Path, settings: Settings) -> tuple[Policy, Engine]:
+        """The policy of a checkpoint, and the engine with its weights."""
+        files = [checkpoint / name for name in ALIKE]
+        shape = [path.read_bytes() for path in files if path.is_file()]
+        if shape != self._shape or len(shape) < len(files):
+            self._stack.close()
+            self._engine = None
+        policy, self._shape = load_policy(checkpoint, settings.policy), shape
+        if self._engine is None:
+            self._engine = build_engine(policy, settings.rollout.as_policy(), self._logs)
+            self._stack.callback(self._engine.close)
+        else:
+            self._engine.load_weights(weights_of(policy))
+        return policy, self._engine
+
+
+class SuiteRunner:
+    """What one checkpoint answers; it is loaded for the first suite that it has to answer."""
+
+    def __init__(self, checkpoint: Path, consistency: Path, kept: KeptEngine) -> None:
+        self.consistency, self._checkpoint, self._kept = consistency, checkpoint, kept
+        self._loaded: tuple[Policy, Engine] | None = None
+
+    def answers(self, suite: PromptSuite) -> Iterator[list[Answered]]:
         """A batch of prompts at a time."""
-        settings, (policy, engine) = suite.settings, self._ready(checkpoint, suite)
+        settings, (policy, engine) = suite.settings, self._ready(suite)
         with (
             Scorer(settings.reward, self.consistency) as scorer,
             opened(settings.data.source, settings.reward, policy, engine) as episodes,
@@ -141,20 +147,12 @@ class SuiteRunner:
                     sampled = [replace(group, completions=(), scores=()) for group in greedy]
                 yield [answered(*pair, settings.reward.verifier) for pair in zip(sampled, greedy, strict=True)]
 
-    def _ready(self, checkpoint: Path, suite: PromptSuite) -> tuple[Policy, Engine]:
-        """The checkpoint's policy with the suite's prompt format, and the engine with its weights."""
-        settings = suite.settings
-        if self._loaded is None or self._loaded[0] != checkpoint:
-            policy = load_policy(checkpoint, settings.policy)
-            if self._engine is not None:
-                self._engine.load_weights(weights_of(policy))
-            self._loaded = checkpoint, policy
-        policy = self._loaded[1]
-        if self._engine is None:
-            self._engine = build_engine(policy, settings.rollout.as_policy(), self._logs)
-            self._stack.callback(self._engine.close)
-        chosen = replace(policy, chat=settings.policy.chat, instruction=settings.policy.instruction)
-        return check_policy(chosen, checkpoint), self._engine
+    def _ready(self, suite: PromptSuite) -> tuple[Policy, Engine]:
+        """The policy with the suite's prompt format, and the engine."""
+        self._loaded = self._loaded or self._kept.load(self._checkpoint, suite.settings)
+        policy, engine = self._loaded
+        chosen = replace(policy, chat=suite.settings.policy.chat, instruction=suite.settings.policy.instruction)
+        return check_policy(chosen, self._checkpoint), engine
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing
 from pathlib import Path
 
 from components.canaries.comparison import Side, compared
@@ -12,13 +11,13 @@ from components.canaries.measuring import measure_generation, measure_likelihood
 from components.canaries.sets import probe_sets
 from components.config import Settings
 from components.config.canaries import By
+from components.evaluation.answering import KeptEngine
 from components.files import sha256_tree, write_json
 from components.health.records import read_records
 from components.layout import Layout
 from components.policy import Policy, load_policy
-from components.policy.weights import weights_of
 from components.rewards import Scorer
-from components.rollout import Collector, build_engine
+from components.rollout import Collector
 
 
 def write_canaries(settings: Settings, layout: Layout, on_done: Callable[[int], None] = lambda done: None) -> None:
@@ -47,23 +46,16 @@ def _sides(
     sets: Mapping[str, ProbeSet],
     on_done: Callable[[int], None],
 ) -> Iterator[tuple[str, Side]]:
-    """What every checkpoint scores. An engine is made for one architecture and tokenizer, and kept while they last: a
-    server takes longer to start than to answer."""
+    """What every checkpoint scores."""
     generate = any("generation" in one.by for one in settings.health.canaries.values())
-    with ExitStack() as stack:
-        scorer = stack.enter_context(Scorer(settings.reward, layout.consistency))
-        engines = stack.enter_context(ExitStack())
-        engine, shape = None, b""
+    with Scorer(settings.reward, layout.consistency) as scorer, KeptEngine(layout.logs) as kept:
         for number, (side, checkpoint) in enumerate(checkpoints.items()):
-            policy = load_policy(checkpoint, settings.policy)
-            own = b"".join((checkpoint / name).read_bytes() for name in ("config.json", "tokenizer.json"))
-            if generate and engine is not None and own == shape:
-                engine.load_weights(weights_of(policy))
-            elif generate:
-                engines.close()
-                engine = engines.enter_context(closing(build_engine(policy, settings.rollout.as_policy(), layout.logs)))
-            shape = own
-            collector = None if engine is None else Collector(policy, engine, scorer, settings.rollout)
+            collector = None
+            if generate:
+                policy, engine = kept.load(checkpoint, settings)
+                collector = Collector(policy, engine, scorer, settings.rollout)
+            else:
+                policy = load_policy(checkpoint, settings.policy)
             yield side, _measured(settings, policy, collector, sets)
             on_done(number + 1)
 
