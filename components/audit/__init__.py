@@ -9,6 +9,5 @@ measured before anything is trained on its word.
 - `reference` — what a reference answer is, read without a verifier
 - `functions` — what functions of the reward pay for wrong answers
 - `measure` — how the probes were judged: rates with Wilson intervals, repeats, the second verifier
-- `verdict` — may anything be trained with this verifier?
-- `page` — all of it as a page to read
+- `verdict` — may anything be trained with this verifier? And all of it as a page to read
 """

@@ -1,18 +1,27 @@
-"""May anything be trained on this verifier's word?"""
+"""May anything be trained on this verifier's word? And the audit as one offline page: no script, no network, the same
+bytes for the same verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from components.audit.functions import Payment, findings, remarks
 from components.audit.measure import Audit, Kind
+from components.config import Settings
 from components.config.audit import AuditSettings
 from components.evaluation.statistics import wilson
+from components.pages import render_page
 
 SHOWN = 60
 """Characters of each text in a reason."""
+TEMPLATE = Path(__file__).with_name("page.jinja")
+FOUND = ("outbids", "prefers", "failed", "unstable")
+"""Of functions only the sorts are shown of which something of this was found."""
 
 
 def judge_audit(audit: Audit, limits: AuditSettings, functions: Sequence[Payment] = ()) -> dict[str, Any]:
@@ -99,3 +108,18 @@ def _short(text: str) -> str:
 def _unstable(audit: Audit) -> Iterator[str]:
     if audit.unstable:
         yield f"{audit.unstable} of {audit.repeated} answers were not judged the same every time"
+
+
+def render(audit: Mapping[str, Any], settings: Settings) -> str:
+    """HTML text of the page."""
+    return render_page(
+        TEMPLATE,
+        audit=audit,
+        functions=[one for one in audit["functions"] if any(one[key] for key in FOUND)],
+        verifier=_as_yaml(settings.reward.verifier.model_dump(mode="json")),
+        second=_as_yaml(settings.audit.second.model_dump(mode="json")) if settings.audit.second else None,
+    )
+
+
+def _as_yaml(settings: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(dict(settings), sort_keys=False, default_flow_style=True, width=1000).strip()

@@ -11,7 +11,7 @@
 - `rules` — from the text of a rule to a checked condition
 - `monitor` — applies rules step by step; the same code replays a saved run
 - `responses` — from verdicts to bounded actions, and the ledger of both
-- `records` — reads a saved run back; the steps that roll-backs threw away
+- `records` — reads a saved run and its ledger back; the steps that roll-backs threw away
 - `readers` — reads the logs of TRL, verl, prime-rl and others; `rulebook` a file of rules
 - `callback` — the monitor inside a training of TRL; imported by those who need it, for it needs transformers
 - `limits` — the constants that rules compare signals with

@@ -1,22 +1,36 @@
-"""Reading back what a run logged, one `StepRecord` or `Verdict` a line, and which of its steps the final weights never
-saw, because a roll-back went back before them."""
+"""Reading back what a run logged, one `StepRecord`, `Verdict` or entry of the ledger a line, and which of its steps the
+final weights never saw, because a roll-back went back before them."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from components.errors import InputError
 from components.files import read_jsonl
-from components.types import Response, StepRecord, Verdict
+from components.types import Outcome, Response, StepRecord, Verdict
 
 NOT_FINITE = "not_finite"
 """Note of a record of another trainer's log: the signals that it gives as NaN or infinite in this step."""
+LATER = {"clean", "below", "back_progress", "part", "found", "undoes", "useless"}
+"""Fields that verdicts, responses and outcomes of older runs do not have."""
+_ENTRIES: dict[str, tuple[type, TypeAdapter[Response] | TypeAdapter[Outcome]]] = {
+    "response": (Response, TypeAdapter(Response)),
+    "outcome": (Outcome, TypeAdapter(Outcome)),
+}
 _AGAIN = "run the train stage again"
+
+
+def _has_fields(row: dict[str, Any], kind: Any) -> bool:
+    names = {field.name for field in fields(kind)}
+    return names - LATER <= set(row) <= names
 
 
 def read_records(path: Path) -> list[StepRecord]:
@@ -37,7 +51,7 @@ def read_records(path: Path) -> list[StepRecord]:
 
 
 def _is_record(row: dict[str, Any]) -> bool:
-    if set(row) != {field.name for field in fields(StepRecord)}:
+    if not _has_fields(row, StepRecord):
         return False
     step, signals, notes = row["step"], row["signals"], row["notes"]
     if type(step) is not int or not isinstance(signals, dict) or not isinstance(notes, dict):
@@ -51,11 +65,9 @@ def read_verdicts(path: Path) -> list[Verdict]:
     Raises:
         InputError: a missing file, or a line that is not a verdict.
     """
-    names = {field.name for field in fields(Verdict)}
-    needed = names - {"clean"}  # runs from before roll-backs have none
     verdicts = []
     for number, row in enumerate(read_jsonl(path, how=_AGAIN), start=1):
-        if not needed <= set(row) <= names:
+        if not _has_fields(row, Verdict):
             raise InputError("not a verdict", where=f"{path}, verdict {number}", how=_AGAIN)
         verdicts.append(Verdict(**row))
     return verdicts
@@ -106,3 +118,42 @@ def _runs(gone: Sequence[int], steps: Sequence[int]) -> list[list[int]]:
         else:
             parts.append([after])
     return parts
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Responses in order, and the outcome of each that has one, by its number."""
+
+    responses: tuple[Response, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+
+    def outcome(self, response: Response) -> Outcome | None:
+        """The latest outcome of a response."""
+        return self._by_number.get(response.number)
+
+    @cached_property
+    def _by_number(self) -> dict[int, Outcome]:
+        return {one.of: one for one in self.outcomes}
+
+
+def read_ledger(path: Path) -> Ledger:
+    """The ledger of a run; empty where nothing was ever said.
+
+    Raises:
+        InputError: a missing file, or a line that is no entry.
+    """
+    entries = [_entry(row, f"{path}, entry {n}") for n, row in enumerate(read_jsonl(path, how=_AGAIN), start=1)]
+    responses = tuple(entry for entry in entries if isinstance(entry, Response))
+    return Ledger(responses, tuple(entry for entry in entries if isinstance(entry, Outcome)))
+
+
+def _entry(row: dict[str, Any], where: str) -> Response | Outcome:
+    kind, adapter = _ENTRIES.get(str(row.pop("kind", None)), (None, None))
+    if kind is None or adapter is None or not _has_fields(row, kind):
+        raise InputError("not an entry of a ledger", where=where, how=_AGAIN)
+    try:
+        return adapter.validate_python(row)
+    except ValidationError as error:
+        first = error.errors()[0]
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise InputError(f"not an entry of a ledger: {problem}", where=where, how=_AGAIN) from error

@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from components.config import Settings
 from components.health.limits import Limit, limits
 from components.health.monitor import LEVELS
-from components.health.records import Discarded, discarded
-from components.health.responses.ledger import Ledger
+from components.health.records import Discarded, Ledger, discarded
 from components.report.drawing import LIGHT, Label, height
 from components.report.panels import Panel, say
 from components.types import Level, Response, StepRecord, Verdict

@@ -7,9 +7,8 @@ from typing import Any
 
 from components.audit.functions import measure_functions
 from components.audit.measure import measure, timing
-from components.audit.page import render
 from components.audit.probes import make_probes
-from components.audit.verdict import judge_audit, unaudited
+from components.audit.verdict import judge_audit, render, unaudited
 from components.config import Settings
 from components.config.environments import EnvironmentVerifier
 from components.config.extensions import FunctionSet

@@ -12,9 +12,8 @@ import pytest
 
 from components.audit.hacks import HACKS, same
 from components.audit.measure import Audit, Kind, measure
-from components.audit.page import render
 from components.audit.probes import Probe, make_probes
-from components.audit.verdict import judge_audit
+from components.audit.verdict import judge_audit, render
 from components.config import Settings, load, reward
 from components.config.audit import AuditSettings
 from components.config.sandbox import SandboxSettings

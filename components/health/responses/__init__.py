@@ -9,13 +9,14 @@
 - `pending` — whether a run has recovered after a response
 - `checkpoints` — which checkpoint was healthy, then and in hindsight
 - `guard` — the gradient norm above which an update is not made
-- `ledger` — the record of all that, append-only
+
+The record of all that, append-only, is read by `components.health.records`.
 """
 
+from components.health.records import Ledger, read_ledger
 from components.health.responses.checkpoints import Saved, healthiest
 from components.health.responses.guard import Guard
 from components.health.responses.knobs import KNOBS
 from components.health.responses.ladder import Plan, Responder
-from components.health.responses.ledger import Ledger, read_ledger
 
 __all__ = ["KNOBS", "Guard", "Ledger", "Plan", "Responder", "Saved", "healthiest", "read_ledger"]

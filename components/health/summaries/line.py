@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from components.files import os_errors
-from components.health.responses.ledger import Ledger
+from components.health.records import Ledger
 from components.health.responses.under_watch import UNDER_WATCH
 from components.health.summaries.phrases import short_change
 from components.types import Outcome, Response, StepRecord, Verdict

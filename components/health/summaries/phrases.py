@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from components.health.falls import ALL
+from components.health.records import Ledger
 from components.health.responses.knobs import KNOBS
-from components.health.responses.ledger import Ledger
 from components.health.responses.repairs import EXCLUDE, REDRAW, RELOAD, RESET, WITHHOLD
 from components.health.responses.under_watch import UNDER_WATCH
 from components.types import Change, Outcome, Response

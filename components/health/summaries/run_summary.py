@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 from components.config import Settings
 from components.health.falls import lost
-from components.health.records import discarded
-from components.health.responses.ledger import Ledger
+from components.health.records import Ledger, discarded
 from components.health.summaries.phrases import listed
 from components.types import Response, StepRecord, Verdict
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from components.config import Settings
-from components.health.responses.ledger import Ledger
+from components.health.records import Ledger
 from components.health.summaries import answers
 from components.health.summaries.phrases import done, helped, readable
 from components.health.summaries.run_summary import RunSummary, State, named, rules_of
