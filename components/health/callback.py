@@ -19,7 +19,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from components.health.in_process import InProcess
 from components.health.monitor import GRAVE, worst
 from components.health.other_runs import scaled
-from components.health.readers.jsonl import row_of
+from components.health.readers.formats import row_of
 from components.health.readers.steps import Row, Steps
 
 

@@ -12,8 +12,7 @@ from components.config import Settings
 from components.config.kubernetes import KubernetesSettings, PodSettings
 from components.config.quantities import size
 from components.config.reading import merge
-from components.planning.parts import GIB, MOMENTS, Process
-from components.planning.passes import Load
+from components.planning.passes import GIB, MOMENTS, Load, Process
 from components.planning.processes import processes_of
 from components.planning.shapes import Shape
 

@@ -11,8 +11,7 @@ from components.config.ppo import GaeAdvantage
 from components.config.rollout import TorchEngine
 from components.config.servers import VllmEngine
 from components.planning import passes
-from components.planning.parts import MOMENTS, PASS, START, Part
-from components.planning.passes import BF16, DTYPES, FP32, Load, compute_bytes
+from components.planning.passes import BF16, DTYPES, FP32, MOMENTS, PASS, START, Load, Part, compute_bytes
 from components.planning.shapes import Shape
 from components.policy.stored import BUCKET as HANDED_OVER
 from components.rollout.dense_context import SHARED_FROM

@@ -1,4 +1,5 @@
-"""What a forward and backward pass takes besides weights and gradients: activations and logits.
+"""What the memory of one process is made of: parts, and the moments of a step at which each of them is there; and what
+a forward and backward pass takes besides weights and gradients: activations and logits.
 
 Counted are the tensors that autograd keeps, operation by operation, of decoders as transformers writes them (Llama and
 its relatives), and of the lean pass that a learner in one process takes on a CPU.
@@ -6,8 +7,10 @@ its relatives), and of the lean pass that a learner in one process takes on a CP
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import Literal, NamedTuple, get_args
 
 from components.config import Settings
 from components.config.rollout import TorchEngine
@@ -22,6 +25,14 @@ LEAN = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 """Architectures that have a lean pass (`components.policy.lean.known`)."""
 ATTENTION_KEPT = 2**24
 """Numbers up to which the lean pass keeps what is inside of attention (`components.policy.lean.model.KEPT`)."""
+GIB = 2**30
+Moment = Literal["start", "sample", "critic", "forward", "backward", "hand-over", "checkpoint"]
+"""``start``: until the learner is built. Then, in every step: completions are sampled, a critic learns, the learner
+makes its passes, weights go to the sampler, and the learner's state is copied to be written."""
+MOMENTS: tuple[Moment, ...] = get_args(Moment)
+START: tuple[Moment, ...] = ("start",)
+STEP: tuple[Moment, ...] = MOMENTS[1:]
+PASS: tuple[Moment, ...] = ("forward", "backward")
 
 
 @dataclass(frozen=True)
@@ -138,3 +149,45 @@ def cache(shape: Shape, load: Load, number: float, *, shared: bool) -> float:
     once."""
     columns = load.prompt / (load.group if shared else 1) + load.new
     return 2 * number * load.rows * columns * shape.layers * shape.kv_heads * shape.head_dim
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing that takes memory."""
+
+    name: str
+    size: float
+    """Bytes."""
+    why: str
+    moments: tuple[Moment, ...] = STEP
+    on_gpu: bool = False
+
+
+class Peak(NamedTuple):
+    """Where a process takes most, and how many bytes."""
+
+    moment: Moment
+    size: float
+
+
+@dataclass(frozen=True)
+class Process:
+    """One kind of process of a run. Processes of one kind take the same."""
+
+    name: str
+    count: int
+    parts: Sequence[Part]
+    gpus: int = 0
+    """GPUs of each; parts that are ``on_gpu`` are of one of them."""
+
+    def at(self, moment: Moment, on_gpu: bool = False) -> float:
+        """Bytes at a moment, of the machine's memory or of a GPU's."""
+        return sum(part.size for part in self.parts if moment in part.moments and part.on_gpu == on_gpu)
+
+    def peak(self, on_gpu: bool = False) -> Peak:
+        """The first of the moments at which it takes most."""
+        return max((Peak(moment, self.at(moment, on_gpu)) for moment in MOMENTS), key=lambda peak: peak.size)
+
+    def of(self, name: str) -> float:
+        """Bytes of the parts of this name; 0 where there is none."""
+        return sum(part.size for part in self.parts if part.name == name)

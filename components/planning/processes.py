@@ -5,8 +5,7 @@ from __future__ import annotations
 from components.config import Settings
 from components.config.servers import VllmEngine
 from components.planning.held import learner_parts, loop_parts
-from components.planning.parts import GIB, MOMENTS, Part, Process
-from components.planning.passes import DTYPES, Load
+from components.planning.passes import DTYPES, GIB, MOMENTS, Load, Part, Process
 from components.planning.shapes import Shape
 
 IMPORTED = 462e6

@@ -12,10 +12,9 @@ from components.config.registry import RegistrySettings
 from components.health.summaries import RunVerdict
 from components.pages import visible
 from components.report.canaries import CHECK, CanaryRow, canary_rows
-from components.report.checks import Check, check_named
 from components.report.gains import Gain, sampled
 from components.report.run import Part, Run, dig
-from components.report.verdict import Headline
+from components.report.verdict import Check, Headline, check_named
 from components.words import percent, plural, points
 
 Tone = Literal["good", "bad", "unsure", "plain"]

@@ -1,4 +1,4 @@
-"""What the page and its plots have in common: colours, labels, and SVG.
+"""What the page and its plots have in common: colours, labels, SVG, and the axis of a forest plot.
 
 One list of colours has light and dark values of every role, safe for colour-blind readers. The hues follow Okabe and
 Ito, darkened or lightened until text in them is readable. Plots are drawn with the light values; `inline` then replaces
@@ -9,8 +9,9 @@ of a plot, in data order and never on top of each other.
 from __future__ import annotations
 
 import io
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +56,8 @@ ROLES: dict[str, tuple[str, str]] = {
 LIGHT = {role: light for role, (light, _) in ROLES.items()}
 LABEL_GAP = 0.125
 """Least distance of two labels, in heights of the axes."""
+STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+MOST_TICKS = 7
 
 
 def inline(figure: Figure, name: str, description: str) -> Markup:
@@ -115,3 +118,42 @@ def write(axes: Axes, labels: Sequence[Label]) -> None:
     """Put them next to the axes."""
     for label in spread(labels):
         axes.text(1.015, label.height, label.text, color=LIGHT[label.colour], transform=axes.transAxes, va="center")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """``low`` and ``high`` are its ends and multiples of ``step``; 0 is always on it."""
+
+    low: float
+    high: float
+    step: float
+
+    def at(self, value: float) -> str:
+        """The position of a value as per cent of the width; what is beyond an end is drawn at the end."""
+        share = (value - self.low) / (self.high - self.low)
+        return f"{100 * min(1.0, max(0.0, share)):.2f}%"
+
+    def holds(self, value: float) -> bool:
+        """Whether a value is not beyond an end."""
+        return self.low - 1e-9 <= value <= self.high + 1e-9
+
+    def between(self, low: float, high: float) -> str:
+        """The width of a stretch as per cent."""
+        ends = (min(self.high, max(self.low, value)) for value in (low, high))
+        first, last = ends
+        return f"{100 * max(0.0, last - first) / (self.high - self.low):.2f}%"
+
+    def ticks(self) -> Iterator[float]:
+        """The ticks, from low to high."""
+        for index in range(round(self.low / self.step), round(self.high / self.step) + 1):
+            yield index * self.step
+
+
+def axis_over(values: Iterable[float | None]) -> Axis:
+    """The shortest axis of round ends with all values and 0 on it."""
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    low, high = min([0.0, *known]), max([0.0, *known])
+    span = max(high - low, STEPS[0])
+    step = next((step for step in STEPS if span / step <= MOST_TICKS - 1), STEPS[-1])
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return Axis(first * step, max(last, first + 1) * step, step)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from components.report.axis import Axis, axis_over
+from components.report.drawing import Axis, axis_over
 from components.report.run import Part, dig
 from components.report.tables import natural
 from components.words import percent, points

@@ -16,8 +16,6 @@ from components.health.summaries.markdown import to_markdown
 from components.report.attention import attention
 from components.report.canaries import CHECK, canary_rows
 from components.report.changes import changed, differences
-from components.report.checks import check_named, grouped, open_checks, read_checks
-from components.report.checks import tally as tally_of_checks
 from components.report.curve import pass_curve
 from components.report.decision import afterwards, commands, facts, not_judged, question, rollback
 from components.report.drawing import css
@@ -29,7 +27,8 @@ from components.report.plots import draw_all
 from components.report.run import Run, dig
 from components.report.samples import choose, folded, tally
 from components.report.tables import last_values, other_figures, triage_limits
-from components.report.verdict import headline
+from components.report.verdict import check_named, grouped, headline, open_checks, read_checks
+from components.report.verdict import tally as tally_of_checks
 
 
 @cache

@@ -2,8 +2,8 @@
 
 `SINKS` has every sink that there is, a line for each.
 
-- `base` — what a sink is given; `names` — figures under the names that dashboards expect
-- `feed` — reads what a training writes; `delivery` — sends it to one sink, once, whatever fails; `follow` — in threads
+- `base` — what a sink is given; `feed` — reads what a training writes, and names its figures as dashboards expect
+- `delivery` — sends it to one sink, once, whatever fails; `follow` — in threads
 - `tensorboard`, `mlflow`, `wandb`, `trackio`, `prometheus` — one sink each
 - ``python -m components.sinks`` — the process that follows a run; `champion` — a champion in MLflow's registry
 """

@@ -1,4 +1,6 @@
-"""What a run has written, for its sinks: steps from the log of the training, notes from the ledger, and the results.
+"""What a run has written, for its sinks: steps from the log of the training, notes from the ledger, and the results;
+figures under the names that dashboards of the field expect: the mapping files of `components.health.readers`, in
+reverse. What has no name there is shown under ours alone, `evenkeel/<signal>`.
 
 The training does nothing for it. Its log is appended to, a whole line a step; a resumed run cuts it back to its newest
 checkpoint and writes the same steps again. Steps are numbered without a gap, those that a roll-back undid included.
@@ -7,7 +9,8 @@ checkpoint and writes the same steps again. Steps are numbered without a gap, th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,10 +19,10 @@ from pydantic import TypeAdapter
 
 from components.errors import InputError
 from components.files import read_json, read_jsonl, read_text, sha256_bytes
+from components.health.readers.names import NAMES_FOLDER, Metric, load_names
 from components.health.summaries.phrases import changes
 from components.layout import Layout
 from components.sinks.base import Note, Results, Step
-from components.sinks.names import Translate
 from components.types import Outcome, Response, Verdict
 
 TABLES = 200
@@ -33,6 +36,8 @@ SIDES = ("sft", "trained", "champion", "gain", "greedy_gain", "gain_over_champio
 PAIR = ("prompt_id", "prompt", "chosen", "chosen_reward", "rejected", "rejected_reward")
 """What is shown of the completions of a step."""
 ENTRY: TypeAdapter[Response | Outcome] = TypeAdapter(Response | Outcome)
+Translate = Callable[[Mapping[str, float]], dict[str, float]]
+OURS = "evenkeel/"
 
 
 class Rows:
@@ -203,3 +208,36 @@ def _figures(evaluation: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         for name, value in (evaluation.get(side) or {}).items():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 yield f"eval/{side}/{name}", float(value)
+
+
+def translator(dialect: str) -> Translate:
+    """From signals to all figures of a step. ``dialect`` is a mapping file's name, or "none"."""
+    known = {} if dialect == "none" else load_names(NAMES_FOLDER / f"{dialect}.yaml").signals
+
+    @cache
+    def theirs(signal: str) -> tuple[str, Metric] | None:
+        for ours, metric in known.items():
+            stem, star, _ = ours.partition("*")
+            name, stars = metric.name[0], metric.name[0].count("*")
+            if star and stars == 1 and signal.startswith(stem):
+                return _placed(name.replace("*", signal.removeprefix(stem)), dialect), metric
+            if ours == signal and not stars:
+                return _placed(name, dialect), metric
+        return None
+
+    def translate(signals: Mapping[str, float]) -> dict[str, float]:
+        figures = {f"{OURS}{signal}": value for signal, value in signals.items()}
+        for signal, value in signals.items():
+            if (found := theirs(signal)) is not None:
+                name, metric = found
+                figures[name] = 1 - value if metric.one_minus else (value - metric.offset) / metric.scale
+        return figures
+
+    return translate
+
+
+def _placed(name: str, dialect: str) -> str:
+    """As trackers get it: Hugging Face's Trainer puts ``train/`` before a name, or makes ``eval_x`` into ``eval/x``."""
+    if dialect != "trl":
+        return name
+    return f"eval/{name.removeprefix('eval_')}" if name.startswith("eval_") else f"train/{name}"

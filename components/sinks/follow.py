@@ -17,8 +17,7 @@ from components.layout import Layout
 from components.sinks import SINKS, chosen_sinks
 from components.sinks.base import Run
 from components.sinks.delivery import Delivery, Say
-from components.sinks.feed import TABLES, Feed
-from components.sinks.names import translator
+from components.sinks.feed import TABLES, Feed, translator
 from components.sinks.prometheus import Prometheus
 
 POLL = 0.5

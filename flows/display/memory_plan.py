@@ -17,8 +17,7 @@ from components.config import Settings
 from components.config.policy import CheckpointModel, LoraSettings
 from components.planning.fit import RANKS, Help, Lack, Room, changed, helps, lacks
 from components.planning.fit import planned as processes_for
-from components.planning.parts import GIB, MOMENTS, Process
-from components.planning.passes import Load
+from components.planning.passes import GIB, MOMENTS, Load, Process
 from components.planning.shapes import Shape, config_at, shape_of, tiny_config
 from components.processes.available import available
 from components.processes.memory import gpu_memory

@@ -15,7 +15,7 @@ from components.health.following.calls import Call
 from components.health.following.live import LiveLog, Said
 from components.health.following.tail import CHUNK, Lines, Tail
 from components.health.monitor import GRAVE
-from components.health.readers.jsonl import is_document
+from components.health.readers.formats import is_document
 from components.opening import MEBIBYTE
 from components.printing import printable
 from components.types import StepRecord, Verdict

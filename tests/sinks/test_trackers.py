@@ -19,8 +19,7 @@ from components.config.sinks import MlflowSink, TensorBoardSink, TrackioSink, Wa
 from components.layout import Layout
 from components.sinks import SINKS, Batch, Run, Sink
 from components.sinks.delivery import Delivery
-from components.sinks.feed import Feed
-from components.sinks.names import translator
+from components.sinks.feed import Feed, translator
 from components.types import Outcome
 
 pytestmark = [pytest.mark.sinks, pytest.mark.timeout(900)]

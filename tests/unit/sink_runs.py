@@ -12,8 +12,7 @@ from components.files import append_line, cut_rows, write_jsonl, write_text
 from components.layout import Layout
 from components.sinks.base import Batch, Results, Run, Sink
 from components.sinks.delivery import Delivery
-from components.sinks.feed import Feed
-from components.sinks.names import translator
+from components.sinks.feed import Feed, translator
 from components.types import Outcome, Response, StepRecord, Verdict
 
 PAIR = {"prompt_id": "p", "prompt": "1+1=", "chosen": "#2", "chosen_reward": 1.0, "rejected": "#3"}

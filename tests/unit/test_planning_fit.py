@@ -16,7 +16,7 @@ from components.errors import InputError
 from components.planning import fit
 from components.planning.fit import Room, changed, helps, lacks, planned, variants
 from components.planning.least import check_run, pod_needs, rank_state
-from components.planning.parts import GIB
+from components.planning.passes import GIB
 from components.planning.processes import CUDA
 from components.planning.shapes import Shape
 from flows.cli import main as evenkeel

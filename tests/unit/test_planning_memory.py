@@ -8,8 +8,7 @@ import pytest
 
 from components.config import Settings
 from components.planning.held import BUCKET, learner_parts, loop_parts
-from components.planning.parts import GIB, Part, Process
-from components.planning.passes import Load, activations, cache, going_back, logits
+from components.planning.passes import GIB, Load, Part, Process, activations, cache, going_back, logits
 from components.planning.processes import CUDA, IMPORTED, processes_of, server_parts
 from components.planning.shapes import Shape
 

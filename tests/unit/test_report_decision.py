@@ -16,11 +16,10 @@ from components.gate.checks import CHECKS
 from components.report import Run, load_run, render
 from components.report.attention import attention
 from components.report.canaries import canary_rows
-from components.report.checks import grouped, open_checks, read_checks
 from components.report.comparison import as_evaluated
 from components.report.decision import VERIFIER, commands, facts, not_judged, question, rollback
 from components.report.page import run_health
-from components.report.verdict import headline
+from components.report.verdict import grouped, headline, open_checks, read_checks
 from components.types import StepRecord
 
 D12 = fixture.DIGEST[:12]

@@ -9,8 +9,8 @@ import report_fixture as fixture
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.report.axis import axis_over
 from components.report.curve import curves, pass_curve
+from components.report.drawing import axis_over
 from components.report.gains import Gain, forests, unpaired
 from components.report.page import environment
 from components.report.tables import other_figures

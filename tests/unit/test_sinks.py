@@ -18,9 +18,8 @@ from components.health.signals import SIGNALS
 from components.sinks import SINKS, check_sinks, chosen_sinks
 from components.sinks.base import Batch
 from components.sinks.delivery import MOST
-from components.sinks.feed import LONGEST, Rows
+from components.sinks.feed import LONGEST, Rows, translator
 from components.sinks.follow import Follower, parameters
-from components.sinks.names import translator
 from components.types import Outcome
 from tests.code_graph import ROOT
 

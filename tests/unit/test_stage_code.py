@@ -63,7 +63,7 @@ REPEATED: dict[str, tuple[str, ...]] = {
     "training": ("train",),
     "clusters": ("clusters",),
     "scheduling": ("train",),
-    "audit/page.py": ("audit",),
+    "audit/verdict.py": ("audit",),
     "data/sources.py": ("data",),
     "poisoning": ("admission",),
     "tasks": ("data", "train", "evaluate", "dpo"),  # probe sets of train and evaluate, and suites

@@ -14,7 +14,7 @@ import yaml
 
 from components.errors import InputError
 from components.health.other_runs import on_own_scale
-from components.health.readers import consoles, jsonl
+from components.health.readers import formats
 from components.health.readers.lines import lines, read_head
 from components.health.readers.names import NAMES_FOLDER, Names, load_names, own_names
 from components.health.readers.steps import Row, Steps
@@ -43,17 +43,17 @@ _HELD_OUT = re.compile(r"^(eval|val|test|validation)[/_-]")
 
 def _or_json(console: Read) -> Read:
     """JSON lines, and what a console prints."""
-    return lambda line: jsonl.row(line) or console(line)
+    return lambda line: formats.json_row(line) or console(line)
 
 
 READERS: dict[str, Callable[[], Read]] = {
-    "trl": lambda: _or_json(consoles.dictionary),
-    "verl": lambda: _or_json(consoles.verl),
-    "prime-rl": lambda: _or_json(consoles.prime_rl),
-    "openrlhf": lambda: _or_json(consoles.dictionary),
-    "nemo-rl": lambda: _or_json(consoles.nemo_rl()),
-    "slime": lambda: _or_json(consoles.dictionary),
-    "jsonl": lambda: jsonl.row,
+    "trl": lambda: _or_json(formats.dictionary),
+    "verl": lambda: _or_json(formats.verl),
+    "prime-rl": lambda: _or_json(formats.prime_rl),
+    "openrlhf": lambda: _or_json(formats.dictionary),
+    "nemo-rl": lambda: _or_json(formats.nemo_rl()),
+    "slime": lambda: _or_json(formats.dictionary),
+    "jsonl": lambda: formats.json_row,
 }
 """What makes a row of a line, by the name of the format; a new one for each log."""
 
@@ -125,12 +125,12 @@ def read_log(path: Path, format: str = "auto", names: Path | Names | None = None
 
 def _rows(path: Path, head: str, format: str, remarks: list[str]) -> Iterator[Row | None]:
     """Every row, and None for what is none. A last line without its end is used only if it is a whole JSON object."""
-    if format == "trl" and jsonl.is_document(head):
-        yield from jsonl.document(path)
+    if format == "trl" and formats.is_document(head):
+        yield from formats.document(path)
         return
     read = READERS[format]()
     for line, ended in lines(path):
-        if ended or jsonl.row(line) is not None:
+        if ended or formats.json_row(line) is not None:
             yield read(line)
         else:
             remarks.append("the last line is cut off and was left out")
@@ -147,7 +147,7 @@ def detect(path: Path, head: str) -> str:
     Raises:
         InputError: it is none of them.
     """
-    if jsonl.is_document(head):
+    if formats.is_document(head):
         return "trl"
     recognise = recogniser()
     found = list(islice(filter(None, (recognise(line) for line, _ in lines(path))), SAMPLE))
@@ -171,11 +171,11 @@ def likeliest(found: Sequence[tuple[str, Row]]) -> tuple[str, int]:
 def recogniser() -> Callable[[str], tuple[str, Row] | None]:
     """What finds the form of one line after the other; JSON is ``jsonl``, a printed dictionary `PRINTED`."""
     forms: tuple[tuple[str, Read], ...] = (
-        ("jsonl", jsonl.row),
-        ("verl", consoles.verl),
-        ("prime-rl", consoles.prime_rl),
-        (PRINTED, consoles.dictionary),
-        ("nemo-rl", consoles.nemo_rl()),
+        ("jsonl", formats.json_row),
+        ("verl", formats.verl),
+        ("prime-rl", formats.prime_rl),
+        (PRINTED, formats.dictionary),
+        ("nemo-rl", formats.nemo_rl()),
     )
     return lambda line: next(((name, row) for name, reader in forms if (row := reader(line))), None)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from transformers import LlamaConfig
 
 from components.config.policy import LoraSettings
-from components.planning.parts import Process
+from components.planning.passes import Process
 from components.planning.processes import IMPORTED, processes_of
 from components.planning.shapes import Shape, shape_of
 from tests.benchmarks.plan import TITLES, parts_of

@@ -1,5 +1,7 @@
-"""Consoles of trainers, of which a line is a step's row or none.
+"""What a line of a trainer's log is: a step's row, or none.
 
+- `json_row` — plain JSON: an object with its step and metrics, flat or under ``data`` or ``signals``
+- `document` — TRL's `trainer_state.json`, which the Trainer writes into every checkpoint
 - `dictionary` — dictionaries, a step each: TRL, Unsloth and ms-swift (``{'loss': 0.1, ...}``), OpenRLHF (``Global step
   3: {...}``), slime (``rollout 3: {...}``, ``step 3: {...}``)
 - `verl` — ``step:12 - actor/entropy:0.3 - ...``, also behind Ray's prefix
@@ -11,9 +13,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
-from components.health.readers.lines import NUMBER, as_step
+from components.errors import InputError
+from components.files import read_text
+from components.health.readers.lines import NUMBER, as_step, json_object
 from components.health.readers.steps import Row
 
 ENTRY = {"loss", "epoch", "eval_loss", "train_loss"}
@@ -35,6 +41,10 @@ _PART = re.compile(
 
 _HEADING = re.compile(r"=+ Step (\d{1,15})/\d{1,15} =+")
 _METRIC = re.compile(rf"•\s+(?P<name>[A-Za-z][\w /.-]{{0,60}}?): (?P<value>{NUMBER.pattern})\s*$", re.IGNORECASE)
+STEP_NAMES = ("step", "_step", "global_step", "train/global_step", "train/step", "rollout/step")
+OF_ALL = "global_step/max_steps"
+"""ms-swift's step: ``12/400``."""
+NESTED = ("signals", "data")
 
 
 def dictionary(line: str) -> Row | None:
@@ -95,3 +105,52 @@ def nemo_rl() -> Callable[[str], Row | None]:
         return None if metric is None or step is None else Row(step, {metric["name"]: float(metric["value"])})
 
     return row
+
+
+def json_row(line: str) -> Row | None:
+    """The row that a line is, or None."""
+    return None if (found := json_object(line)) is None else row_of(found)
+
+
+def row_of(found: dict[str, Any]) -> Row | None:
+    """The row that an object is: its step, and all its other values."""
+    key = next((name for name in (*STEP_NAMES, OF_ALL) if name in found), None)
+    step = _of_all(found[key]) if key == OF_ALL else as_step(found[key]) if key else None
+    if step is None:
+        return None
+    inner = next((found[name] for name in NESTED if isinstance(found.get(name), dict)), None)
+    if inner is None:
+        return Row(step, {name: value for name, value in found.items() if name != key})
+    notes = found.get("notes")
+    back = as_step(notes.get("rolled_back_to")) if isinstance(notes, dict) else None
+    return Row(step, inner, back, own=isinstance(found.get("signals"), dict))
+
+
+def _of_all(value: Any) -> int | None:
+    number = str(value).partition("/")[0]
+    return as_step(int(number)) if number.isascii() and number.isdigit() and len(number) < 16 else None
+
+
+HISTORY = "log_history"
+
+
+def is_document(head: str) -> bool:
+    """Whether this is the beginning of a `trainer_state.json`."""
+    return head.lstrip().startswith("{") and f'"{HISTORY}"' in head
+
+
+def document(path: Path) -> Iterator[Row | None]:
+    """Every entry of the log history; None for one that is none.
+
+    Entries of one step (training, then evaluation) are brought together. A loss that was NaN is not to be seen: by
+    default the Trainer logs the mean of the losses before it (``logging_nan_inf_filter``).
+
+    Raises:
+        InputError: the document is cut off or has no history: it is written whole, so there is nothing to save.
+    """
+    state = json_object(read_text(path))
+    history = None if state is None else state.get(HISTORY)
+    if not isinstance(history, list):
+        how = "take the file of an earlier checkpoint; the Trainer writes one into each"
+        raise InputError("not a whole trainer_state.json", where=path, how=how)
+    return (row_of(entry) if isinstance(entry, dict) else None for entry in history)
