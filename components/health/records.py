@@ -25,6 +25,8 @@ _ENTRIES: dict[str, tuple[type, TypeAdapter[Response] | TypeAdapter[Outcome]]] =
     "response": (Response, TypeAdapter(Response)),
     "outcome": (Outcome, TypeAdapter(Outcome)),
 }
+ENTRY: TypeAdapter[Response | Outcome] = TypeAdapter(Response | Outcome)
+"""Of a ledger that is read while it is written: its lines are those of this version."""
 _AGAIN = "run the train stage again"
 
 

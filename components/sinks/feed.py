@@ -15,11 +15,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from components.errors import InputError
 from components.files import read_json, read_jsonl, read_text, sha256_bytes
 from components.health.readers.names import NAMES_FOLDER, Metric, load_names
+from components.health.records import ENTRY
 from components.health.summaries.phrases import changes
 from components.layout import Layout
 from components.sinks.base import Note, Results, Step
@@ -35,7 +34,6 @@ SIDES = ("sft", "trained", "champion", "gain", "greedy_gain", "gain_over_champio
 """Parts of out/evaluation.json."""
 PAIR = ("prompt_id", "prompt", "chosen", "chosen_reward", "rejected", "rejected_reward")
 """What is shown of the completions of a step."""
-ENTRY: TypeAdapter[Response | Outcome] = TypeAdapter(Response | Outcome)
 Translate = Callable[[Mapping[str, float]], dict[str, float]]
 OURS = "evenkeel/"
 

@@ -6,10 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from components.files import os_errors
-from components.health.records import Ledger
+from components.health.records import ENTRY, Ledger
 from components.health.responses.under_watch import UNDER_WATCH
 from components.health.summaries.phrases import short_change
 from components.types import Outcome, Response, StepRecord, Verdict
@@ -24,7 +22,6 @@ FIGURES = (
     ("zero_variance_share", "zero-var {:.0%}"),
     ("dev_pass_at_1", "dev {:.2f}"),
 )
-_ENTRY: TypeAdapter[Response | Outcome] = TypeAdapter(Response | Outcome)
 
 
 def health_line(record: StepRecord, verdicts: Sequence[Verdict], ledger: Ledger) -> str:
@@ -113,4 +110,4 @@ class LiveLedger:
             file.seek(self._offset)
             lines = file.readlines()
             self._offset = file.tell()
-        return [_ENTRY.validate_json(line) for line in lines]
+        return [ENTRY.validate_json(line) for line in lines]
