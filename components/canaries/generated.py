@@ -25,10 +25,8 @@ from components.canaries.items import Probe
 from components.config.canaries import Generated
 from components.errors import InputError
 from components.seeds import derive
-from components.tasks.arithmetic.families import NAMES, Question, addition, comparison, subtraction, word_problem
-from components.tasks.stereotypes.families import FROZEN, GROUPS, SITUATIONS
-from components.tasks.stereotypes.generator import answer
-from components.tasks.stereotypes.items import AMBIGUOUS, draw
+from components.tasks.arithmetic import NAMES, Question, addition, comparison, subtraction, word_problem
+from components.tasks.stereotypes import AMBIGUOUS, FROZEN, GROUPS, SITUATIONS, answer, draw
 from components.tasks.turns import careful, careless
 
 MARKER = "#"

@@ -57,13 +57,21 @@ def spread(source: GeneratedSource, level: Level) -> list[Prompt]:
 
 
 def prompt_of(
-    source: Generated, family: str, level: int, *, text: str, solution: str, demonstration: str, answer: str
+    source: Generated,
+    family: str,
+    level: int,
+    *,
+    text: str,
+    solution: str,
+    demonstration: str,
+    answer: str | None = None,
 ) -> Prompt:
-    """The prompt of a question, named by its content."""
+    """The prompt of a question, named by its content. Its answer is what follows the last ``#`` of the solution, or all
+    of that, unless it is given."""
     return Prompt(
         id=content_id(source.task, text),
         text=text,
-        answer=answer,
+        answer=solution.rpartition("#")[2] if answer is None else answer,
         solution=solution,
         demonstration=demonstration,
         task=source.task,

@@ -20,8 +20,7 @@ from components.canaries.measuring import scores_of
 from components.config.policy import PolicySettings
 from components.data.prompts import read_prompts
 from components.policy import Policy, load_policy
-from components.tasks.stereotypes.families import GROUPS, SITUATIONS, UNKNOWN
-from components.tasks.stereotypes.generator import answer
+from components.tasks.stereotypes import GROUPS, SITUATIONS, UNKNOWN, answer
 from components.types import Prompt
 
 ROLES = ("stereotyped", "other", "not known")

@@ -6,8 +6,7 @@ from random import Random
 
 import pytest
 
-from components.tasks.stereotypes.families import GROUPS, SITUATIONS
-from components.tasks.stereotypes.items import AMBIGUOUS, draw
+from components.tasks.stereotypes import AMBIGUOUS, GROUPS, SITUATIONS, draw
 from tests.benchmarks.roles import Option, by_letter, by_role, letters_alike, roles
 
 

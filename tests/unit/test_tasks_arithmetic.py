@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 from components.config.tasks import ArithmeticSource
 from components.content_id import content_id, normalise
 from components.errors import InputError
-from components.tasks.arithmetic import generate
-from components.tasks.arithmetic.columns import add, larger, multiply, remainder, subtract
-from components.tasks.arithmetic.families import FAMILIES
+from components.tasks.arithmetic import FAMILIES, add, generate, larger, multiply, remainder, subtract
 from components.tasks.turns import careful, careless
 from components.types import Prompt
 

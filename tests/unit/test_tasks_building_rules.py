@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 
 from components.config.tasks import BuildingRulesSource
 from components.rewards.structure.skeleton import Limits, Skeleton, parse
-from components.tasks.building_rules import generate
-from components.tasks.building_rules.generator import SIZES, draw
-from components.tasks.building_rules.phrases import CONDITIONS, FAMILIES
-from components.tasks.building_rules.rules import Phrase, Rule
+from components.tasks.building_rules import CONDITIONS, FAMILIES, SIZES, Phrase, Rule, draw, generate
 from components.tasks.turns import careful, careless
 from components.types import Prompt
 

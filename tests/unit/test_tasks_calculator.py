@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config.tasks import CalculatorSource
-from components.tasks.calculator.generator import Memory, generate, work
-from components.tasks.calculator.problems import PHRASES, WORDINGS, Problem, draw
+from components.tasks.calculator import PHRASES, WORDINGS, Memory, Problem, draw, generate, work
 from components.tools.calculator import Calculator, answer
 from components.tools.expressions import MAX_CHARS, evaluate
 from components.types import Prompt

@@ -15,8 +15,17 @@ from components.config.tasks import CountdownSource
 from components.config.verifiers import CountdownVerifier as VerifierSettings
 from components.rewards import build_verifier
 from components.rewards.countdown import CountdownVerifier, reaches, read_question
-from components.tasks.countdown.generator import generate, search, surrender
-from components.tasks.countdown.problems import LARGEST_RESULT, OPERATORS, Chain, Problem, chain, draw
+from components.tasks.countdown import (
+    LARGEST_RESULT,
+    OPERATORS,
+    Chain,
+    Problem,
+    chain,
+    draw,
+    generate,
+    search,
+    surrender,
+)
 from components.types import Prompt
 
 RIGHT = Chain(8, (("+", 3), ("*", 2)))

@@ -13,9 +13,17 @@ from components.config.tasks import PlantedItem, StereotypesSource
 from components.data.splits import assign
 from components.errors import InputError
 from components.rewards.multiple_choice import MultipleChoiceVerifier
-from components.tasks.stereotypes.families import FROZEN, GROUPS, SITUATIONS, UNKNOWN
-from components.tasks.stereotypes.generator import MARKER, generate
-from components.tasks.stereotypes.items import AMBIGUOUS, DISAMBIGUATED, draw
+from components.tasks.stereotypes import (
+    AMBIGUOUS,
+    DISAMBIGUATED,
+    FROZEN,
+    GROUPS,
+    MARKER,
+    SITUATIONS,
+    UNKNOWN,
+    draw,
+    generate,
+)
 from components.types import Prompt
 
 PLANTED = PlantedItem(family="towns", item=115, rows=40)

@@ -1,11 +1,68 @@
-"""What can be required, forbidden and made a condition: as text and as meaning."""
+"""Sentences of building regulations and the structured expressions that say the same.
+
+"Every corridor that serves more than 50 people must be at least 1.2 m wide." is
+``class Corridor { if people(over=50) require width(min=1.2, unit=m) }``, a skeleton in the language of
+`components.rewards.structure`. The expression can be written from memory: a forgetful writer leaves out conditions and
+units, and gets everything else right.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from random import Random
+from typing import Literal
 
-from components.tasks.building_rules.rules import Phrase
+from components.config.tasks import BuildingRulesSource
+from components.seeds import derive
+from components.tasks.turns import Forget, careful, fresh, prompt_of, spread
+from components.types import Prompt
+
+Verb = Literal["require", "forbid"]
+
+AUXILIARY: dict[Verb, str] = {"require": "must", "forbid": "must not"}
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Some words and what they mean: a call with its parameters, and the unit of its number where it has one."""
+
+    words: str
+    name: str
+    parameters: tuple[str, ...] = ()
+    unit: str = ""
+
+    def call(self, forget: Forget) -> str:
+        """``width(min=1.2, unit=m)``, or without its unit."""
+        unit = (f"unit={self.unit}",) if self.unit and not forget() else ()
+        return f"{self.name}({', '.join((*self.parameters, *unit))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What is required or forbidden of a subject, and under which conditions."""
+
+    opening: str
+    subject: str
+    conditions: Sequence[Phrase]
+    verb: Verb
+    requirements: Sequence[Phrase]
+
+    @property
+    def sentence(self) -> str:
+        """The rule as a sentence."""
+        subject = " ".join((self.opening, self.subject, *(phrase.words for phrase in self.conditions)))
+        auxiliary = AUXILIARY[self.verb]
+        return f"{subject} {auxiliary} {f' and {auxiliary} '.join(phrase.words for phrase in self.requirements)}."
+
+    def expression(self, forget: Forget) -> str:
+        """The rule as a skeleton, as the writer remembers it; a memory is called at every condition and unit."""
+        conditions = [phrase.call(forget) for phrase in self.conditions if not forget()]
+        condition = f"if {' and '.join(conditions)} " if conditions else ""
+        requirements = " and ".join(phrase.call(forget) for phrase in self.requirements)
+        return f"class {self.subject.title().replace(' ', '')} {{ {condition}{self.verb} {requirements} }}"
+
 
 Draw = Callable[[Random], Phrase]
 
@@ -119,3 +176,43 @@ def _length(rng: Random) -> tuple[str, str]:
     if rng.random() < 0.5:
         return f"{rng.randint(1, 9)}.{rng.randint(1, 9)}", "m"
     return str(rng.randrange(100, 1000, 10)), "mm"
+
+
+SIZES = {1: (0, 1), 2: (1, 1), 3: (1, 2), 4: (2, 2)}
+"""Level -> numbers of conditions and of requirements."""
+
+
+def generate(source: BuildingRulesSource, seed: int) -> list[Prompt]:
+    """``source.rows`` distinct prompts; the same seed gives the same prompts.
+
+    More rows extend the list at its end; another ``forget`` changes demonstrations only.
+
+    Raises:
+        InputError: so many distinct rules do not exist.
+    """
+    return spread(source, partial(_level, source, seed))
+
+
+def draw(rng: Random, family: str, level: int) -> Rule:
+    """A rule whose first requirement is of the family. A ban has a condition at every level."""
+    conditions, requirements = SIZES[level]
+    first = FAMILIES[family](rng)
+    ban = family == "ban"
+    others = distinct(rng, [FAMILIES["ban"]] if ban else REQUIREMENTS, requirements - 1, [first])
+    return Rule(
+        opening=rng.choice(OPENINGS),
+        subject=rng.choice(SUBJECTS),
+        conditions=distinct(rng, CONDITIONS, max(1, conditions) if ban else conditions),
+        verb="forbid" if ban else "require",
+        requirements=[first, *others],
+    )
+
+
+def _level(source: BuildingRulesSource, seed: int, family: str, level: int, seen: set[str]) -> Iterator[Prompt]:
+    """Prompts of one family and level that are not in ``seen`` yet, until there are no new ones."""
+    rng = Random(derive(seed, source.task, family, level))
+    memory = Random(derive(seed, source.task, family, level, "teacher"))
+    for rule in fresh(lambda: draw(rng, family, level), lambda rule: rule.sentence, seen):
+        expression = rule.expression(careful)
+        taught = rule.expression(lambda: memory.random() < source.forget)
+        yield prompt_of(source, family, level, text=rule.sentence, solution=expression, demonstration=taught)
