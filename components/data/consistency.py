@@ -16,8 +16,8 @@ from sklearn.metrics import roc_auc_score
 
 from components.config.consistency import EmbeddedConsistency
 from components.errors import InputError
-from components.rewards.consistency.embedded import EmbeddedVerifier, Weights
-from components.rewards.consistency.features import FEATURES, features
+from components.rewards.alignment import FEATURES, features
+from components.rewards.consistency import EmbeddedVerifier, Weights
 from components.seeds import derive
 from components.types import Prompt
 

@@ -7,15 +7,15 @@
 - `environment` — stands for the rubric of an environment, which judges episodes (`components.environments`)
 - `grammar` — what an answer says and whether it is the reference, for `numeric` and `symbolic`
 - `answers` — where a completion states its answer
-- `classifier`, `pair_classifier` — a learned judge
-- `outside` — one that is imported from outside the project
+- `pair_classifier` — a learned judge
+- `functions` — what is imported from outside the project: verifiers and reward functions
 - `code` — Python code, run against tests
-- `structure` — code skeletons: overlap of names, tree edit distance
-- `consistency` — does the answer follow from the thinking?
+- `structure` — code `skeleton`: overlap of names, tree edit distance
+- `consistency` — does the answer follow from the thinking? By `alignment` of the two, or by a `pair_classifier`
 - `sandbox`, `pool`, `process` — the parent's side of the worker processes in which a verifier runs
 - `worker`, `fence` — their own side: limits of time, memory and files, no network, and the codes that begin the reason
   of what is unscorable
-- `seccomp` (with `syscalls`), `landlock`, `privileges` — what the kernel refuses them: calls, files, power over others
+- `seccomp`, `privileges` — what the kernel refuses them: calls; files, and power over others
 - `scorer` — all of it together with what is added to the raw accuracy, for the loop
 
 `VERIFIERS` maps ``reward.verifier.kind`` and ``reward.consistency.kind`` to a class, which takes the other settings of
@@ -29,16 +29,16 @@ from components.config.consistency import Consistency
 from components.config.verifiers import PythonVerifier
 from components.config.verifiers import Verifier as VerifierSettings
 from components.rewards.base import Judgement, Verifier, VerifierEntry
-from components.rewards.classifier import ClassifierVerifier
 from components.rewards.code import CodeVerifier
 from components.rewards.consistency import EmbeddedVerifier, NliVerifier
 from components.rewards.countdown import CountdownVerifier
 from components.rewards.environment import EnvironmentVerifier
 from components.rewards.exact import ExactVerifier
+from components.rewards.functions import OutsideVerifier
 from components.rewards.json_answer import JsonVerifier
 from components.rewards.multiple_choice import MultipleChoiceVerifier
 from components.rewards.numeric import NumericVerifier
-from components.rewards.outside import OutsideVerifier
+from components.rewards.pair_classifier import ClassifierVerifier
 from components.rewards.reasoning_gym import ReasoningGymVerifier
 from components.rewards.scorer import Scorer
 from components.rewards.structure import StructureVerifier

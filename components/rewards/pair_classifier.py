@@ -1,9 +1,14 @@
-"""A sequence-pair classifier from a Hugging Face folder. It loads torch when it is built."""
+"""A sequence-pair classifier from a Hugging Face folder, which loads torch when it is built; and the verifier whose
+verdict is such a classifier's, for answers that no rule compares, such as sentences."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+
+from components.rewards.answers import deceptive
+from components.rewards.base import Judgement, JudgingVerifier, final_answer
+from components.types import Prompt
 
 CONSISTENT = ("consistent", "entailment")
 UNLIMITED = 10**9
@@ -38,9 +43,9 @@ class PairClassifier:
         positions = getattr(model.config, "max_position_embeddings", None) or UNLIMITED
         self._limit = min(self._tokenizer.model_max_length, positions, UNLIMITED)
 
-    def probability(self, first: str, second: str, hypothesis: str) -> float:
-        """Of the premise "first, second" and the hypothesis."""
-        encoded = self._encode(first, second, hypothesis)
+    def probability(self, first: str, second: str, answer: str) -> float:
+        """Of the premise "first, second" and the hypothesis that the final answer is ``answer``."""
+        encoded = self._encode(first, second, f"The final answer is {answer}")
         logits = self._model(**encoded).logits[0]
         return float(logits.double().softmax(-1)[self._label])
 
@@ -68,3 +73,34 @@ def find_label(names: dict[int, str], wanted: str | None) -> int:
             "reward.consistency.label or reward.verifier.label"
         )
     return int(found[0])
+
+
+READ = 2000
+"""Characters of an answer; a longer one is wrong, since the classifier would not see its end."""
+
+
+class ClassifierVerifier(JudgingVerifier):
+    """P(``label`` | question and reference answer, "The final answer is ...") is at least ``threshold``.
+
+    The classifier sees the reference and what follows the last ``marker``, and nothing of the thinking, which would be
+    room to talk it round. A learned judge can be fooled all the same: watch it with the audit. Metric:
+    ``probability``.
+    """
+
+    def __init__(self, marker: str, path: str | Path, label: str, threshold: float) -> None:
+        self.marker, self._path, self._label, self._threshold = marker, path, label, threshold
+        self._classifier: PairClassifier | None = None
+
+    def prepare(self) -> None:
+        self._classifier = PairClassifier(self._path, self._label)
+
+    def judge(self, prompt: Prompt, text: str) -> Judgement:
+        if self._classifier is None:
+            self.prepare()
+        assert self._classifier is not None
+        answer = (final_answer(text, self.marker) or "").strip()
+        if not answer or len(answer) > READ or deceptive(answer):
+            return Judgement(0.0, metrics={"probability": 0.0})
+        premise = f"The reference answer is {prompt.answer}"
+        probability = self._classifier.probability(prompt.text, premise, answer)
+        return Judgement(float(probability >= self._threshold), metrics={"probability": probability})

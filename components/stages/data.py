@@ -32,7 +32,7 @@ from components.errors import InputError
 from components.files import dump_line, write_json, write_text
 from components.layout import Layout
 from components.progress import progress
-from components.rewards.consistency.embedded import Weights, weights_file
+from components.rewards.consistency import Weights, weights_file
 from components.rewards.sandbox import Sandbox
 from components.seeds import derive
 from components.working import Work, working

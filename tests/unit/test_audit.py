@@ -25,7 +25,7 @@ from components.files import read_json, write_json, write_jsonl
 from components.layout import Layout
 from components.rewards import build_verifier
 from components.rewards.base import Verifier
-from components.rewards.code.hacks import exploits
+from components.rewards.code.tests import exploits
 from components.rewards.exact import ExactVerifier
 from components.rewards.sandbox import Sandbox
 from components.stages import audit as stage

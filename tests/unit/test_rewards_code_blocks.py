@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from components.config.answers import CodeVerifier
 from components.rewards import build_verifier
-from components.rewards.code.blocks import Block, blocks, code_block
+from components.rewards.code.verifier import Block, blocks, code_block
 
 CODE = "def f(x):\n    return x"
 TICKS = "`" * 3

@@ -17,7 +17,7 @@ import pytest
 
 from components.config.answers import CodeVerifier
 from components.config.sandbox import SandboxSettings
-from components.rewards import build_verifier, landlock
+from components.rewards import build_verifier, privileges
 from components.rewards.code import child, template
 from components.rewards.sandbox import Sandbox
 from components.rewards.worker import judge as answer
@@ -25,7 +25,7 @@ from components.types import Prompt, Score
 
 COLUMN = {"x86_64": 0, "aarch64": 1}.get(platform.machine())
 pytestmark = pytest.mark.skipif(COLUMN is None or sys.platform != "linux", reason="seccomp filters of these machines")
-needs_landlock = pytest.mark.skipif(landlock.version() == 0, reason="this kernel has no Landlock")
+needs_landlock = pytest.mark.skipif(privileges.landlock_version() == 0, reason="this kernel has no Landlock")
 GOOD = "def f(): return 'done'"
 DONE = "assert f() == 'done'"
 
@@ -173,8 +173,8 @@ def test_the_expected_value_cannot_be_read_from_the_worker(sandbox):
 def test_without_landlock_the_worker_still_cannot_be_looked_into_and_ordinary_code_runs(tmp_path):
     path = tmp_path / "worker.py"
     path.write_text(
-        "from components.rewards import landlock, worker\n"
-        "landlock.version = lambda: 0\nworker.serve(worker._from_settings)\n"
+        "from components.rewards import privileges, worker\n"
+        "privileges.landlock_version = lambda: 0\nworker.serve(worker._from_settings)\n"
     )
     command = (sys.executable, str(path))
     with Sandbox(CodeVerifier(kind="code", seconds=5), SandboxSettings(workers=1), command=command) as sandbox:
@@ -202,7 +202,7 @@ def test_the_template_has_no_capabilities_can_gain_none_and_is_hidden():
     lines = dict(line.split(":\t") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     verifier._template.close()
     assert {int(lines[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {0}
-    assert lines["NoNewPrivs"] == "1" or landlock.version() == 0
+    assert lines["NoNewPrivs"] == "1" or privileges.landlock_version() == 0
 
 
 def test_a_hidden_process_is_closed_to_a_process_of_the_same_user_without_capabilities():

@@ -21,12 +21,8 @@ from components.data.consistency import Solution, changed, pairs, train
 from components.errors import EvenkeelError, InputError
 from components.files import write_json
 from components.rewards import Scorer, build_verifier
-from components.rewards.consistency import read_model
-from components.rewards.consistency.base import hypothesis
-from components.rewards.consistency.embedded import EmbeddedVerifier, Weights, weights_file
-from components.rewards.consistency.features import FEATURES, features
-from components.rewards.consistency.nli import NliVerifier
-from components.rewards.consistency.reading import Case, Equation, equations, evaluate
+from components.rewards.alignment import FEATURES, Case, Equation, equations, evaluate, features
+from components.rewards.consistency import EmbeddedVerifier, NliVerifier, Weights, read_model, weights_file
 from components.rewards.pair_classifier import find_label
 from components.rewards.scorer import MISSING, with_part
 from components.tasks import TASKS
@@ -310,7 +306,7 @@ def test_too_long_thinking_loses_its_front_and_keeps_question_end_and_answer(nli
     pairs = nli._classifier
 
     def encode(question: str, thinking: str) -> Any:
-        return pairs._encode(question, thinking, hypothesis("8"))["input_ids"][0]
+        return pairs._encode(question, thinking, "The final answer is 8")["input_ids"][0]
 
     def read(question: str, thinking: str) -> str:
         return pairs._tokenizer.decode(encode(question, thinking))
@@ -371,7 +367,7 @@ def test_a_class_that_does_not_exist_is_said_before_anything_is_judged(folder):
 def test_the_embedded_classifier_needs_neither_torch_nor_numpy():
     code = (
         "import sys, components.rewards.worker\n"
-        "from components.rewards.consistency.features import features\n"
+        "from components.rewards.alignment import features\n"
         "features('1', '1+1=2', '2')\n"
         "sys.exit(bool({'torch', 'numpy', 'sklearn', 'transformers'} & set(sys.modules)))"
     )

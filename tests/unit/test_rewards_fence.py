@@ -19,18 +19,20 @@ from components.rewards.fence import CODES
 from components.rewards.sandbox import Sandbox
 from components.rewards.seccomp import (
     ALLOW,
+    ALLOWED_FOR_CODE,
     ANY_BIT,
+    CHECKED,
     EQUAL,
     LOAD,
     MACHINES,
     REFUSE,
+    REFUSED_WITH_THE_NETWORK,
     RETURN,
     WRITES,
     X32,
     code_filter,
     network_filter,
 )
-from components.rewards.syscalls import ALLOWED_FOR_CODE, CHECKED, REFUSED_WITH_THE_NETWORK
 from components.types import Score
 from tests.unit.sandboxes import HOSTILE, RIGHT, WRONG, judge
 

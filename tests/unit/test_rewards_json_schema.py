@@ -11,7 +11,7 @@ from jsonschema.validators import Draft7Validator, Draft202012Validator
 
 from components.config import load
 from components.errors import InputError
-from components.rewards.json_schema import build
+from components.rewards.json_answer import build
 from tests.code_graph import ROOT
 
 SLOW = "^(a+)+$"

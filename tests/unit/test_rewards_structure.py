@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from components.config.verifiers import StructureVerifier as StructureSettings
 from components.rewards import build_verifier
 from components.rewards.base import Judgement
-from components.rewards.structure.skeleton import Limits, Node, SkeletonError, TooLarge, parse, without_values
-from components.rewards.structure.trees import edit_distance
-from components.rewards.structure.verifier import jaccard
+from components.rewards.skeleton import Limits, Node, SkeletonError, TooLarge, parse, without_values
+from components.rewards.structure import edit_distance, jaccard
 from components.types import Prompt
 
 LIMITS = Limits(chars=4000, nodes=400, depth=8)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.config.tasks import BuildingRulesSource
-from components.rewards.structure.skeleton import Limits, Skeleton, parse
+from components.rewards.skeleton import Limits, Skeleton, parse
 from components.tasks.building_rules import CONDITIONS, FAMILIES, SIZES, Phrase, Rule, draw, generate
 from components.tasks.turns import careful, careless
 from components.types import Prompt

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from components.rewards.code.child import FAILED, READY, Limits, run
-from components.rewards.landlock import installation, read_only_beneath
-from components.rewards.privileges import drop_capabilities, hide
+from components.rewards.privileges import drop_capabilities, hide, installation, read_only_beneath
 from components.rewards.seccomp import this_machine
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")

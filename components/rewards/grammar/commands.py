@@ -2,48 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
-from components.rewards.grammar.cursor import Cursor
+from components.rewards.grammar.expressions import FRACTIONS, GREEK, Expressions, product
 from components.rewards.grammar.nodes import Node, NotRead, number, scalar
-from components.rewards.grammar.prose import words
 from components.rewards.grammar.tokens import FUNCTIONS, NAMED_BY_LETTERS
 
-GREEK = words(
-    """alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau
-    upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Upsilon Phi Psi Omega ell hbar"""
-)
 _NUMBER_SETS = ("R", "Z", "N", "Q", "C")
-FRACTIONS = frozenset(("frac", "dfrac", "tfrac", "cfrac"))
 _ONE_ARGUMENT = {"lfloor": ("rfloor", "floor"), "lceil": ("rceil", "ceil")}
 _MATRICES = frozenset(("matrix", "pmatrix", "bmatrix", "vmatrix", "Bmatrix", "smallmatrix", "array"))
 
 
-class Commands(Cursor, ABC):
-    """The commands of LaTeX and the names of functions."""
-
-    @abstractmethod
-    def sum(self) -> Node:
-        """Terms with signs between them."""
-
-    @abstractmethod
-    def argument(self, whole: bool = False) -> Node:
-        """What braces hold, or one sign."""
-
-    @abstractmethod
-    def _power(self) -> Node: ...
-
-    @abstractmethod
-    def _primary(self) -> Node: ...
-
-    @abstractmethod
-    def _fraction(self) -> Node: ...
-
-    @abstractmethod
-    def _bracketed(self, opening: str) -> Node: ...
-
-    @abstractmethod
-    def _juxtaposed(self, left: Node) -> bool: ...
+class Commands(Expressions):
+    """Expressions with the commands of LaTeX and the names of functions."""
 
     def _symbol(self, letter: str) -> Node:
         if self.skip("sign", "_"):
@@ -190,10 +159,3 @@ class Commands(Cursor, ABC):
 def one_inverse(power: Node) -> bool:
     """The exponent is -1: of a function, its inverse."""
     return power.kind == "neg" and power.args[0] == number(1)
-
-
-def product(factors: list[Node]) -> Node:
-    """The product of scalars, or the only one of them."""
-    if len(factors) == 1:
-        return scalar(factors[0])
-    return Node("mul", tuple(map(scalar, factors)))

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from components.rewards.grammar.commands import FRACTIONS, GREEK, Commands, product
-from components.rewards.grammar.nodes import MAX_DEPTH, SCALARS, Node, NotRead, number, scalar
-from components.rewards.grammar.tokens import FUNCTIONS, NAMED_BY_LETTERS, Token, base_numeral, written
+from abc import ABC, abstractmethod
 
+from components.rewards.grammar.nodes import MAX_DEPTH, SCALARS, Node, NotRead, number, scalar
+from components.rewards.grammar.prose import words
+from components.rewards.grammar.tokens import FUNCTIONS, NAMED_BY_LETTERS, Cursor, Token, base_numeral, written
+
+GREEK = words(
+    """alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau
+    upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Upsilon Phi Psi Omega ell hbar"""
+)
+FRACTIONS = frozenset(("frac", "dfrac", "tfrac", "cfrac"))
 MAX_SIGNS_BEHIND = 4
 CURRENCIES = ("$", "€", "£", "¥", "₹")
 CLOSING = {"(": ")]", "[": ")]", r"\{": (r"\}",), "langle": ("rangle",)}
 _PRIMARY_NAMES = FRACTIONS | {"pi", "infinity", "binom", "lfloor", "lceil", "overline", *NAMED_BY_LETTERS}
 
 
-class Expressions(Commands):
+class Expressions(Cursor, ABC):
     """Sums of products of powers, and what brackets hold."""
+
+    @abstractmethod
+    def _symbol(self, letter: str) -> Node:
+        """A letter that has been read, with its index."""
+
+    @abstractmethod
+    def _named(self, name: str) -> Node:
+        """What begins with a name that has been read."""
 
     def sum(self) -> Node:
         """Terms with signs between them; a plus-minus sign makes two values of it."""
@@ -231,3 +246,10 @@ def _added(terms: list[Node]) -> Node:
     if len(terms) == 1:
         return scalar(terms[0])
     return Node("add", tuple(map(scalar, terms)))
+
+
+def product(factors: list[Node]) -> Node:
+    """The product of scalars, or the only one of them."""
+    if len(factors) == 1:
+        return scalar(factors[0])
+    return Node("mul", tuple(map(scalar, factors)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from components.rewards.grammar.commands import Commands
 from components.rewards.grammar.dress import undressed
-from components.rewards.grammar.expressions import CURRENCIES, Expressions
+from components.rewards.grammar.expressions import CURRENCIES
 from components.rewards.grammar.nodes import SCALARS, Answer, Node, NotRead, number, one_number
 from components.rewards.grammar.prose import LEAD, OPERATIVE_BEFORE, OPERATIVE_BEHIND, PERCENT, SCALES, TAIL_WORDS
 from components.rewards.grammar.tokens import BASE_NAMES, Token, lex
@@ -31,7 +32,7 @@ def read(text: str, algebra: bool = True, reading: str = "usual") -> Answer:
     return _Reader(plain, lex(plain, reading, algebra), algebra).answer()
 
 
-class _Reader(Expressions):
+class _Reader(Commands):
     def __init__(self, text: str, tokens: list[Token], algebra: bool) -> None:
         super().__init__(tokens, algebra)
         self._text = text

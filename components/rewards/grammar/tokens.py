@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from components.rewards.grammar.nodes import MAX_TOKENS, Node, NotRead, number
+from components.rewards.grammar.nodes import MAX_DEPTH, MAX_TOKENS, Node, NotRead, number
 from components.rewards.grammar.prose import KNOWN, words
 from components.rewards.units import known_unit
 
@@ -237,3 +238,44 @@ def base_numeral(text: str) -> Node:
     figures, name = re.search(r"[0-9]+", rest), _BASE_NAME.search(rest)
     base = int(figures[0]) if figures else BASE_NAMES.index(name[0]) + 2 if name else 0
     return Node("base", (digits.strip().upper().lstrip("0") or "0", base))
+
+
+class Cursor:
+    """Moves over tokens, and counts how deep what it reads is nested."""
+
+    def __init__(self, tokens: Sequence[Token], algebra: bool) -> None:
+        self._tokens, self._at, self._depth = [*tokens], 0, 0
+        self._algebra = algebra
+        self.money = ""
+        """The sign of a currency that stands before a number."""
+
+    @property
+    def here(self) -> Token:
+        """The token that is read next."""
+        return self._tokens[self._at]
+
+    def next(self, kind: str, *texts: str) -> bool:
+        """Whether the next token is of this kind, and one of ``texts`` where there are any."""
+        return self.here.kind == kind and (not texts or self.here.text in texts)
+
+    def take(self) -> Token:
+        """The next token; the cursor moves on."""
+        token = self.here
+        self._at += token.kind != "end"
+        return token
+
+    def skip(self, kind: str, *texts: str) -> bool:
+        """Move past such a token, where there is one."""
+        found = self.next(kind, *texts)
+        self._at += found
+        return found
+
+    def expect(self, kind: str, *texts: str) -> None:
+        """Move past such a token, or NotRead."""
+        if not self.skip(kind, *texts):
+            raise NotRead(f"{self.here.text!r} stands where {texts or kind} belongs")
+
+    def _deeper(self) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise NotRead("it is nested deeper than anybody writes")

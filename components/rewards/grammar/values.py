@@ -13,8 +13,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from components.rewards.grammar.arithmetic import Value, alike, context, divided, inexact, power
-from components.rewards.grammar.functions import call, constant
+from components.rewards.grammar.arithmetic import Value, alike, call, constant, context, divided, inexact, power
 from components.rewards.grammar.nodes import Node, NotRead
 
 SIZES = ((200, 3000),) * 4 + ((5000, 50_000),) * 4 + ((10**6, 10**8),) * 4
