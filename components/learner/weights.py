@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -43,16 +43,13 @@ class Live(Lazily):
 
     def __init__(self, weights: Mapping[str, Tensor], changes: Changes) -> None:
         self._weights, self._changes, self._made = weights, changes, changes.made
+        self.names = weights.keys()
 
     def __getitem__(self, name: str) -> Tensor:
         with self._changes.reading:
             if self._changes.made != self._made:
                 raise Superseded("the learner has changed its weights since")
             return self._weights[name].clone()
-
-    @property
-    def names(self) -> Collection[str]:
-        return self._weights.keys()
 
 
 class Gathered(Lazily):
@@ -74,7 +71,7 @@ class Gathered(Lazily):
         learned: Mapping[str, Tensor] | None = None,
     ) -> None:
         self._names, self._adapted, self._gather = names(policy), adapted(policy), gather
-        self._policy = policy
+        self._policy, self.names = policy, self._names.keys()
         self._trained, self._begun = policy.trainable().keys(), begun
         self._learned = {} if learned is None else learned
         own = dict(policy.model.named_parameters())
@@ -107,7 +104,3 @@ class Gathered(Lazily):
         base = Read(self._names, lambda name: self._begun[self._names[name]].to(self._dtypes[name]))
         found = self._policy.apart(self.learned)
         return None if found is None else replace(found, base=base)
-
-    @property
-    def names(self) -> Collection[str]:
-        return self._names.keys()

@@ -14,7 +14,7 @@ from components.planning import passes
 from components.planning.passes import BF16, DTYPES, FP32, MOMENTS, PASS, START, Load, Part, compute_bytes
 from components.planning.shapes import Shape
 from components.policy.stored import BUCKET as HANDED_OVER
-from components.rollout.dense_context import SHARED_FROM
+from components.rollout.context import SHARED_FROM
 from components.training.reference import reads_reference
 
 BUCKET = 5 * 10**8

@@ -6,8 +6,7 @@
 - `logprobs` — token log-probabilities and exact entropies
 - `head` — hidden states first and logits later, whatever the architecture does to them
 - `routing` — mixture of experts: which experts tokens take, and replaying it (R3)
-- `int8`, `int4` — quantised copies, for the engine
-- `quantised` — the layers that they round
+- `quantised` — copies with layers of 8 or 4 bits, for the engine
 - `mixing` — inputs that are mixtures of embeddings (N-GRPO)
 """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from torch import Tensor
@@ -11,10 +10,8 @@ from torch import Tensor
 class Lazily(Mapping[str, Tensor]):
     """A mapping that knows its names without reading a value."""
 
-    @property
-    @abstractmethod
-    def names(self) -> Collection[str]:
-        """In the order in which they are best read."""
+    names: Collection[str]
+    """In the order in which they are best read."""
 
     def __contains__(self, name: object) -> bool:
         return name in self.names
@@ -30,13 +27,9 @@ class Read(Lazily):
     """Tensors of these names, each read by a function of its name."""
 
     def __init__(self, names: Collection[str], read: Callable[[str], Tensor]) -> None:
-        self._names, self._read = names, read
+        self.names, self._read = names, read
 
     def __getitem__(self, name: str) -> Tensor:
-        if name not in self._names:
+        if name not in self.names:
             raise KeyError(name)
         return self._read(name)
-
-    @property
-    def names(self) -> Collection[str]:
-        return self._names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -67,16 +67,13 @@ class Initial(Lazily):
         elif adapted_layers(policy.model):
             self._own = policy.trainable()
         self._weights = weights or {}
+        self.names = [*self._own, *self._weights]
 
     def __getitem__(self, name: str) -> Tensor:
         return self._own[name].detach() if name in self._own else self._weights[name.replace(BASE, ".")]
 
     def __contains__(self, name: object) -> bool:
         return name in self._own or str(name).replace(BASE, ".") in self._weights
-
-    @property
-    def names(self) -> Collection[str]:
-        return [*self._own, *self._weights]
 
 
 @contextmanager

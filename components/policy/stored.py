@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import json
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -12,6 +15,41 @@ from torch import Tensor
 
 from components.files import os_errors
 from components.policy.lazily import Lazily
+
+ALIGNED = 8
+"""Bytes that the length of the text is a multiple of."""
+DTYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.bfloat16: "BF16",
+    torch.float16: "F16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+"""What the format calls the precisions."""
+
+
+def header(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bytes:
+    """The header of a file that is written tensor by tensor: the library needs all of them at once.
+
+    Eight bytes with the length of a JSON text, then the text: precision, shape and place of every tensor
+    (github.com/huggingface/safetensors, "Format"). The tensors follow in the order of ``tensors``, contiguous and
+    without gaps. Shapes and precisions are read, values are not.
+    """
+    entries: dict[str, Any] = {"__metadata__": {"format": "pt", **metadata}}
+    start = 0
+    for name, tensor in tensors.items():
+        end = start + tensor.numel() * tensor.element_size()
+        entries[name] = {"dtype": DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [start, end]}
+        start = end
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % ALIGNED)
+    return struct.pack("<Q", len(text)) + text
+
 
 BUCKET = 64 * 2**20
 """Bytes of weights that are held at a time on their way from the learner into files or servers. A larger tensor is a
@@ -38,6 +76,7 @@ class Stored(Lazily):
             if twice := self._files.keys() & {name.removeprefix(prefix) for name in names}:
                 raise ValueError(f"{path} holds {sorted(twice)[0]}, which another file holds too")
             self._files.update((name.removeprefix(prefix), path) for name in names)
+        self.names = self._files.keys()
 
     @classmethod
     def folder(cls, path: Path, dtype: torch.dtype | None = None) -> Stored:
@@ -59,10 +98,6 @@ class Stored(Lazily):
         """The shape of a tensor, which is not read."""
         with safe_open(self._files[name], "pt") as file:
             return torch.Size(file.get_slice(f"{self._prefix}{name}").get_shape())
-
-    @property
-    def names(self) -> Collection[str]:
-        return self._files.keys()
 
 
 def buckets(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -37,13 +37,10 @@ class Weights(Lazily):
         self, tensors: Mapping[str, Tensor], scores: Scores | None, dtype: torch.dtype, apart: Apart | None = None
     ) -> None:
         self.tensors, self.scores, self.dtype, self.apart = tensors, scores, dtype, apart
+        self.names = tensors.keys()
 
     def __getitem__(self, name: str) -> Tensor:
         return self.tensors[name]
-
-    @property
-    def names(self) -> Collection[str]:
-        return self.tensors.keys()
 
 
 def text_logprobs(policy: Policy, texts: Sequence[Text], temperature: float) -> tuple[Tensor, Tensor]:

@@ -1,16 +1,14 @@
 """Groups of completions.
 
 - `base` — the `Engine` seam
-- `torch_engine` — the embedded engine
-- `context` — one batch of it: what the model has read, by its own forward pass
-- `dense`, `dense_context` — the same by a lean forward pass, for models that it is known to compute exactly
+- `torch_engine` — the embedded engine, its own copy of the policy (`PRECISIONS`), and the experts that tokens went to
+- `context` — one batch of it: what the model has read, by its own forward pass or by the lean one
+- `dense` — a lean forward pass, for models that it is known to compute exactly
 - `projection` — its linear layers, with weights that are packed once, when they are loaded
-- `static_cache`, `shared_prompts` — its keys and values, with prompts repeated for every row or shared by a group
+- `static_cache` — its keys and values, with prompts repeated for every row or shared by a group
 - `draws`, `decoding` — the tokens that are drawn, and what the rows have written
-- `precision` — the engine's own copy of the policy (`PRECISIONS`)
 - `servers` — engines whose completions come from inference servers
 - `mixing` — N-GRPO: a gate, and mixtures of the likeliest token with its neighbours
-- `routes` — the experts that sampled tokens went to
 - `tools` — completions in turns, above any engine
 - `collect` — sample, score, and refill (dynamic sampling)
 - `build_engine` — what ``rollout.engine.kind`` names

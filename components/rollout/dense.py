@@ -49,7 +49,7 @@ class DenseModel:
         attention = body.layers[0].self_attn
         self.heads, self.kv_heads = int(config.num_attention_heads), int(config.num_key_value_heads)
         self.head_dim, self.scale = int(attention.head_dim), float(attention.scaling)
-        self.embedding, self._rotary, self._norm = body.embed_tokens, body.rotary_emb, body.norm
+        self.embedding, self._body = body.embed_tokens, body
         self.layers = [_layer(block) for block in body.layers]
         self._model, self._packed = model, list[Projection]()
         head = model.get_output_embeddings()
@@ -109,9 +109,7 @@ class DenseModel:
 
     def rotary(self, positions: int) -> Rotary:
         """Cosines and sines of the first ``positions`` positions."""
-        cos, sin = self._rotary(self.embedding.weight[:1], torch.arange(positions, device=self.device)[None])
-        half = self.head_dim // 2
-        return Rotary(cos[0, :, :half].contiguous(), sin[0, :, :half].contiguous())
+        return Rotary.first(self._body, self.head_dim, positions)
 
     def forward(self, hidden: Tensor, rotary: Rotary, attend: Attend) -> Tensor:
         """Hidden states ``[N, H]`` of N tokens from their embeddings, which are overwritten."""
@@ -123,7 +121,7 @@ class DenseModel:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits ``[N, V]`` of hidden states ``[N, H]``."""
-        return self._head(_normed(self._norm, hidden))
+        return self._head(_normed(self._body.norm, hidden))
 
     def _project(self, layer: Layer, hidden: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of one layer, turned."""

@@ -1,28 +1,95 @@
-"""The embedded engine: one prefill per group, then batched decode with a KV cache, in this process."""
+"""The embedded engine: one prefill per group, then batched decode with a KV cache, in this process, on a copy of the
+policy of its own, and with the experts that sampled tokens went to kept for the learner (R3, 2510.11370)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from components.config.rollout import TorchEngine as TorchEngineSettings
+from components.device import computes_in
 from components.policy import Policy
-from components.policy.int4 import rounded_weights
-from components.policy.routing import recorded
+from components.policy.quantised import in_int4, in_int8, rounded_weights
+from components.policy.routing import UNKNOWN, Router, Routes, recorded
 from components.rollout.base import Engine, Sampling
-from components.rollout.context import Context, ModelContext
+from components.rollout.context import Context, DenseContext, ModelContext
 from components.rollout.decoding import Choice, Writing
 from components.rollout.dense import dense_model
-from components.rollout.dense_context import DenseContext
 from components.rollout.draws import choose, uniform_numbers
 from components.rollout.mixing import Marker, Mixer, Neighbours
-from components.rollout.precision import PRECISIONS
-from components.rollout.routes import RouteLog
 from components.seeds import derive
 from components.types import Completion
 from components.working import Work, working
+
+
+class RouteLog:
+    """Routes of one batch while it is decoded: of the prompts, then of one token of each row after the other.
+
+    Without a router (a dense model, or not requested) nothing is kept.
+    """
+
+    def __init__(self, router: Router | None, prompts: Sequence[Sequence[int]], n: int) -> None:
+        self._router, self._prompts, self._n = router, prompts, n
+        self._of_prompts: Routes | None = None
+        self._of_tokens: list[tuple[Tensor, Routes]] = []  # rows that read a token, and [rows, layers, k]
+
+    def note_prompts(self) -> None:
+        """Keep what the prompts' pass chose."""
+        if self._router is not None:
+            self._of_prompts = self._router.take(len(self._prompts)).cpu().numpy()
+
+    def note_tokens(self, rows: Tensor) -> None:
+        """Keep what the pass over one token of each of ``rows`` chose; finished rows may be among them."""
+        if self._router is not None:
+            self._of_tokens.append((rows.cpu(), self._router.take(len(rows))[:, 0].cpu().numpy()))
+
+    def attached(self, completions: Sequence[Completion]) -> list[Completion]:
+        """The completions with their routes, ``[prompt and response without its last token, layers, k]``."""
+        if self._of_prompts is None:
+            return list(completions)
+        width = self._of_prompts.shape[1]
+        written = np.full((len(completions), len(self._of_tokens), *self._of_prompts.shape[2:]), UNKNOWN, np.int16)
+        for step, (rows, routes) in enumerate(self._of_tokens):
+            written[rows.numpy(), step] = routes
+        found = []
+        for row, completion in enumerate(completions):
+            prompt = row // self._n
+            own = self._of_prompts[prompt, width - len(self._prompts[prompt]) :]
+            read = written[row, : len(completion.token_ids) - 1]
+            found.append(replace(completion, routes=np.concatenate([own, read])))
+        return found
+
+
+def in_bfloat16(own: Policy) -> Policy:
+    """With parameters in bfloat16, to which weights that are loaded later are rounded. Buffers stay as they are, as in
+    a checkpoint that is loaded in bfloat16: rounded frequencies would misplace late positions."""
+    kept = [(module, dict(module._buffers)) for module in own.model.modules()]
+    own.model.to(torch.bfloat16)
+    for module, buffers in kept:
+        module._buffers.update(buffers)
+    return own
+
+
+def auto(own: Policy) -> Policy:
+    """In bfloat16 on a GPU, in the policy's own precision on a CPU."""
+    half = computes_in("auto", own.model.device) == torch.bfloat16
+    return in_bfloat16(own) if half else own
+
+
+PRECISIONS: dict[str, Callable[[Policy], Policy]] = {
+    "auto": auto,
+    "policy": lambda own: own,
+    "bfloat16": in_bfloat16,
+    "int8": in_int8,
+    "int4": in_int4,
+}
+"""What puts a frozen policy, which is the engine's alone, at a precision. Loading new weights into it rounds them, but
+for int4 (`rounded_weights`)."""
+
 
 BUCKET = 128
 """Rows that a batch has at least before it is parted for the sake of padding: smaller ones cost more than they save."""

@@ -30,7 +30,7 @@ from components.learner.scoring import score_all
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy, load_policy, loading
 from components.policy import policy as policies
-from components.policy.int8 import in_int8
+from components.policy.quantised import in_int8
 from components.policy.weights import weights_of
 from components.processes.environments import DEVICE
 from components.rollout.base import Sampling

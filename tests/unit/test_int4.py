@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from components.config.rollout import TorchEngine as TorchEngineSettings
-from components.policy.int4 import GROUP, in_int4, rounded, rounded_weights
+from components.policy.quantised import GROUP, in_int4, rounded, rounded_weights
 from components.rollout.torch_engine import TorchEngine
 
 PROJECTION = "model.layers.0.mlp.up_proj.weight"

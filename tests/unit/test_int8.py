@@ -13,12 +13,11 @@ from components.config.rollout import RolloutSettings
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.errors import InputError
 from components.policy import Policy, response_logprobs
-from components.policy.int8 import Int8Linear, in_int8, quantise
 from components.policy.padding import pad
+from components.policy.quantised import Int8Linear, in_int8, quantise
 from components.policy.tiny import build_model
 from components.rollout import Sampling
-from components.rollout.precision import in_bfloat16
-from components.rollout.torch_engine import TorchEngine
+from components.rollout.torch_engine import TorchEngine, in_bfloat16
 
 PROMPTS = [(2, 30, 3), (2, 30, 31, 32, 33, 34, 3), (2, 40, 41, 3)]
 SAMPLING = Sampling(n=8, max_new_tokens=12, temperature=1.0, seed=0)

@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 
 from components.config.policy import LoraSettings
 from components.policy import Policy
-from components.policy.lean import attention, model, products
+from components.policy.lean import model, packing, products
 from components.policy.lean.model import lean_pass
 from components.policy.lean.packing import packed
 from components.policy.logprobs import TokenStats, model_inputs, response_logprobs
@@ -121,7 +121,7 @@ def test_so_they_are_with_a_bias_in_the_output_layer():
 
 
 def test_so_they_are_by_the_fused_attention_of_long_rows(monkeypatch):
-    monkeypatch.setattr(attention, "SHORT", 0)
+    monkeypatch.setattr(packing, "SHORT", 0)
     agrees(qwen3())
 
 

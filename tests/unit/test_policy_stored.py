@@ -20,11 +20,10 @@ from components.policy import Policy, load_policy, stored
 from components.policy.lazily import Lazily
 from components.policy.lora import adapted
 from components.policy.merging import Initial, names
-from components.policy.naming import Named
 from components.policy.outline import filled, is_hollow, outline
 from components.policy.stored import Stored, buckets, write_buckets
 from components.policy.tiny import build_model
-from components.policy.writing import write_policy
+from components.policy.writing import Named, write_policy
 
 LORA = LoraSettings(rank=2, alpha=8, targets="all-linear")
 

@@ -22,7 +22,7 @@ from components.policy import Policy
 from components.rewards.scorer import with_part
 from components.rollout import Collector, Engine, Rollout, Sampling
 from components.rollout.collect import refill, without_repeats
-from components.rollout.dense_context import DenseContext
+from components.rollout.context import DenseContext
 from components.rollout.draws import choose, uniform_numbers
 from components.rollout.torch_engine import TorchEngine, buckets
 from components.scheduling import Schedule, Uniform, build_schedule

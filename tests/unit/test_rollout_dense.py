@@ -25,8 +25,8 @@ from transformers import (
 
 from components.config.rollout import TorchEngine as TorchEngineSettings
 from components.policy import Policy
-from components.policy.int8 import in_int8
-from components.rollout import dense, dense_context, shared_prompts, static_cache
+from components.policy.quantised import in_int8
+from components.rollout import context, dense, static_cache
 from components.rollout.base import Sampling
 from components.rollout.dense import dense_model
 from components.rollout.projection import Projection, packable
@@ -252,29 +252,26 @@ CACHES = {"repeated": 10_000, "shared": 0}
 def test_a_cache_that_grows_is_the_same_cache(columns, cache, monkeypatch):
     model = qwen3()
     expected, _ = sampled(model, tokens=30)
-    for module in (static_cache, shared_prompts):
-        monkeypatch.setattr(module, "COLUMNS", columns)
-    monkeypatch.setattr(dense_context, "SHARED_FROM", CACHES[cache])
+    monkeypatch.setattr(static_cache, "COLUMNS", columns)
+    monkeypatch.setattr(context, "SHARED_FROM", CACHES[cache])
     assert sampled(model, tokens=30)[0] == expected
 
 
 @pytest.mark.parametrize("name", ["qwen3", "qwen2, one key head", "llama, biases"])
 def test_prompts_that_a_group_shares_give_the_same_log_probabilities(name, monkeypatch):
-    monkeypatch.setattr(dense_context, "SHARED_FROM", 0)
+    monkeypatch.setattr(context, "SHARED_FROM", 0)
     model = SAME[name]()
     found = as_of(model, engine_of(model), n=6, stop=tuple(range(4, 60)))
     assert len({len(completion.token_ids) for group in found for completion in group}) > 4  # some groups end first
 
 
-@pytest.mark.parametrize("width", [dense_context.SHARED_FROM - 1, dense_context.SHARED_FROM])
+@pytest.mark.parametrize("width", [context.SHARED_FROM - 1, context.SHARED_FROM])
 @pytest.mark.parametrize("n", [1, 2])
 def test_long_prompts_are_shared_by_groups_of_several(width, n):
-    context = dense_context.DenseContext(
-        lean(qwen3(max_position_embeddings=512)), [[2] * width, [3] * (width - 5)], limit=4
-    )
-    context.read_prompts(n)
-    shared = width == dense_context.SHARED_FROM and n > 1
-    assert isinstance(context._cache, shared_prompts.SharedPrompts) == shared
+    batch = context.DenseContext(lean(qwen3(max_position_embeddings=512)), [[2] * width, [3] * (width - 5)], limit=4)
+    batch.read_prompts(n)
+    shared = width == context.SHARED_FROM and n > 1
+    assert isinstance(batch._cache, static_cache.SharedPrompts) == shared
 
 
 @given(st.integers(1, 20), st.integers(1, 20), st.floats(0, 100), st.integers(0, 1000))
@@ -282,10 +279,10 @@ def test_attention_in_two_parts_is_attention_to_both(first, second, size, seed):
     generator = torch.Generator().manual_seed(seed)
     queries, k, v = (torch.randn(2, 1, rows, 4, generator=generator) for rows in (3, first + second, first + second))
     queries = size * queries
-    parts = [shared_prompts.attended(queries, k[:, :, p], v[:, :, p], 1.0) for p in (slice(first), slice(first, None))]
+    parts = [static_cache.attended(queries, k[:, :, p], v[:, :, p], 1.0) for p in (slice(first), slice(first, None))]
     expected = torch.nn.functional.scaled_dot_product_attention(queries, k, v, scale=1.0)
     assert torch.allclose(
-        shared_prompts.joined(*parts), expected, atol=1e-5 + 2e-6 * size
+        static_cache.joined(*parts), expected, atol=1e-5 + 2e-6 * size
     )  # float32 rounds large scores coarsely
 
 

@@ -28,7 +28,7 @@ from torch.distributed.checkpoint.metadata import (
 from components.errors import InputError
 from components.learner.state.contents import STEP
 from components.learner.state.pieces import Piece
-from components.policy.safetensors_header import DTYPES, header
+from components.policy.stored import DTYPES, header
 
 NAME = re.compile(r"shard-([0-9]{5,})-of-([0-9]{5,})\.safetensors")
 AT_ONCE = 2**22

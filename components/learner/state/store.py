@@ -7,7 +7,7 @@ million elements at a time: no rank holds more than its part.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -104,15 +104,11 @@ class StoredWeights(Lazily):
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._found = folder, stored(folder)
-        self._names = [name.removeprefix(WEIGHT) for name in self._found.shapes if name.startswith(WEIGHT)]
+        self.names = [name.removeprefix(WEIGHT) for name in self._found.shapes if name.startswith(WEIGHT)]
 
     def __getitem__(self, name: str) -> Tensor:
         key = f"{WEIGHT}{name}"
         return _read(self._found, self._folder, lambda other: other == key)[key]
-
-    @property
-    def names(self) -> Collection[str]:
-        return self._names
 
 
 @contextmanager

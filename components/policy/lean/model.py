@@ -13,14 +13,10 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from components.policy.lean.attention import Attention
-from components.policy.lean.gated import gated
 from components.policy.lean.known import TOLERANCE, known, passes_trial
-from components.policy.lean.low import parts, takes
-from components.policy.lean.norm import normed
-from components.policy.lean.packing import Packed, packed
+from components.policy.lean.layers import gated, normed, parts, projected, takes
+from components.policy.lean.packing import Attention, Packed, packed
 from components.policy.lean.products import linear
-from components.policy.lean.projection import projected
 from components.policy.lean.rotary import Rotary, turned
 from components.policy.lean.targets import scored
 
@@ -71,7 +67,7 @@ class LeanPass:
 
     def hidden(self, batch: Packed) -> Tensor:
         """Hidden states ``[W, H]`` that the wanted tokens are predicted from."""
-        rotary = self._rotary(int(batch.positions.max()) + 1).at(batch.positions)
+        rotary = Rotary.first(self._body, self._head_dim, int(batch.positions.max()) + 1).at(batch.positions)
         attend = Attention(batch, self._kv_heads, self._scale)
         again = attend.kept(self._heads, self._head_dim) * len(self._body.layers) > KEPT
         table = self._body.embed_tokens  # the vector of its padding token is never learned
@@ -112,13 +108,6 @@ class LeanPass:
         if hasattr(attention, "q_norm"):
             queries, keys = _norm(attention.q_norm, queries), _norm(attention.k_norm, keys)
         return attend(turned(queries, rotary), turned(keys, rotary), values).to(self._dtype)
-
-    @torch.no_grad()
-    def _rotary(self, positions: int) -> Rotary:
-        """Cosines and sines of the first ``positions`` positions."""
-        cos, sin = self._body.rotary_emb(self._body.embed_tokens.weight[:1], torch.arange(positions)[None])
-        half = self._head_dim // 2
-        return Rotary(cos[0, :, :half].contiguous(), sin[0, :, :half].contiguous())
 
 
 def _norm(norm: Any, values: Tensor) -> Tensor:

@@ -15,6 +15,14 @@ class Rotary(NamedTuple):
     cos: Tensor
     sin: Tensor
 
+    @classmethod
+    @torch.no_grad()
+    def first(cls, body: Any, head_dim: int, positions: int) -> Rotary:
+        """Those of the first ``positions`` positions, as the ``body`` of a model turns heads of this size."""
+        weight, half = body.embed_tokens.weight, head_dim // 2
+        cos, sin = body.rotary_emb(weight[:1], torch.arange(positions, device=weight.device)[None])
+        return cls(cos[0, :, :half].contiguous(), sin[0, :, :half].contiguous())
+
     def at(self, positions: Tensor) -> Rotary:
         """Those of the tokens at ``positions`` ``[N]``."""
         return Rotary(self.cos[positions][:, None], self.sin[positions][:, None])

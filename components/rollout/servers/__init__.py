@@ -2,12 +2,11 @@
 
 - `client` — the interface of all dialects: requests to a server, and what its answers must be
 - `vllm`, `sglang` — the dialects
-- `local` — where servers come from: given by URL, or processes of the run
+- `local` — where servers come from: given by URL, or processes of the run; what they begin with
 - `server`, `fleet` — one of them, and all: load, repeats, canaries, and replacing what is bad
 - `answers` — requests for prompts, and answers as completions; labels of weights
 - `transfer` — how weights travel: files, a broadcast, or an adapter alone
 - `check` — model, tokenizer and version at the start; log-probabilities after every hand-over
-- `building` — its parts from the settings
 - `background` — an event loop for callers that wait, and threads for calls that it must not wait in
 - `engine` — all of it behind `Engine`
 - `plugin` — what a vLLM server imports, in its own environment

@@ -20,18 +20,17 @@ from components.directories import write_directory
 from components.errors import InputError, PeerLost
 from components.files import append_line
 from components.policy import Policy
-from components.policy.naming import Named
 from components.policy.policy import check_names
 from components.policy.weights import Superseded, Weights
+from components.policy.writing import Named
 from components.processes.living import claim, release
 from components.rollout.base import Engine, Sampling
 from components.rollout.servers.answers import SEEDS, Labels, check_room, completed, requested
 from components.rollout.servers.background import Background
-from components.rollout.servers.building import build_transfer, origins, stored, write_start
-from components.rollout.servers.check import Gap, check_facts, check_tokens, limits, probes
+from components.rollout.servers.check import Gap, Proof, check_facts, check_tokens, limits, probes
 from components.rollout.servers.client import Facts, ServerFault, Written
 from components.rollout.servers.fleet import Fleet
-from components.rollout.servers.proof import Proof
+from components.rollout.servers.local import build_transfer, origins, stored, write_start
 from components.rollout.servers.server import Server, together
 from components.rollout.servers.transfer import Spool, ahead
 from components.seeds import derive

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from components.policy.lean.norm import normed
+from components.policy.lean.layers import normed
 from components.policy.lean.products import onednn
 from tests.benchmarks.spread import spread, table
 
