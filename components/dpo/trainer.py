@@ -14,9 +14,8 @@ from components.config.dpo import DpoSettings
 from components.dpo.pairs import Answer, Pair
 from components.learner.batch import Batch, batch_of_rows
 from components.learner.cuts import runs
-from components.learner.epochs import Epochs
 from components.learner.optimizer import warmup_then_cosine
-from components.learner.supervised import Supervision, Terms
+from components.learner.supervised import Epochs, Supervision, Terms
 from components.learner.supervised_leader import Build, alone
 from components.objectives.dpo import Side, dpo
 from components.policy import Policy

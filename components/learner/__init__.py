@@ -7,18 +7,16 @@
 - `steadiness` — what an optimizer does to a sample of the weights
 - `scoring` — log-probabilities of a batch
 - `coefficients` — adaptive weights of KL and entropy
-- `epochs` — which rows a supervised step trains on
 - `signals` — what an update did, as scalars
 - `torch_learner` — the learner: in this process, or in every one of several ranks
-- `supervised` — the same for a loss over given texts, of stages `sft` and `dpo`
+- `supervised` — the same for a loss over given texts, of stages `sft` and `dpo`, and which rows a step of them takes
 - `sharding` — how its weights, gradients and optimizer state lie in memory
 - `state` — its checkpoints: one shard a rank, by `torch.distributed.checkpoint`
 - `ranks` — who of several processes scores which rows
 - `group`, `leader`, `follower` — the processes of one learner: rank 0 runs the loop, the others follow its commands;
   `supervised_leader` is rank 0 of a supervised one
-- `inputs`, `activations` — how a forward pass is made
-- `reference` — the policy that the run started from
+- `inputs` — a batch as the objective takes it; `activations` — activation checkpointing
 - `weights` — the weights of a learner as others read them
 - `critic` — PPO's value model, which learns with the policy
-- `build` — builds the one that ``learner.kind`` names
+- `build` — builds the one that ``learner.kind`` names, and the reference over ranks
 """

@@ -85,6 +85,13 @@ class Batch:
         """Whether it must not be learned from."""
         return self.seal is not None and bool(self.seal[1]) and not self.intact
 
+    def to(self, device: torch.device) -> Batch:
+        """The same on a device; itself where it is there."""
+        if device == self.input_ids.device:
+            return self
+        tensors = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{name: t.to(device, non_blocking=True) for name, t in tensors.items() if t is not None})
+
     def rows(self, index: Tensor | slice) -> Batch:
         """Some of the rows, at the same padded width."""
         return self._map(lambda _, values: values[index])

@@ -16,7 +16,6 @@ from components.device import autocast
 from components.files import dump_json, read_json, write_json
 from components.learner.activations import checkpoint_activations
 from components.learner.batch import Batch
-from components.learner.inputs import moved
 from components.learner.optimizer import ClippedAdamW, warmup_then_constant
 from components.learner.scoring import join
 from components.objectives.gae import value_loss, value_weights
@@ -122,7 +121,7 @@ class Critic:
         device = self._model.head.weight.device
         with working("updating the critic", len(batch), "rows") as work:
             for part in batch.micro_batches(self._tokens):
-                yield moved(part, device), slice(work.done, work.done + len(part))
+                yield part.to(device), slice(work.done, work.done + len(part))
                 work.add(len(part))
 
     def _values(self, part: Batch) -> Tensor:

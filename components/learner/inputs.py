@@ -1,22 +1,16 @@
-"""A batch as the objective and the model take it."""
+"""A batch as the objective takes it, and which of its rows have a gradient."""
 
 from __future__ import annotations
-
-from dataclasses import fields, replace
 
 import torch
 from torch import Tensor
 
+from components.config.exploration import KlCov
+from components.config.objective import ObjectiveSettings
 from components.learner.batch import Batch
+from components.objectives.controllers import Coefficients
+from components.objectives.ratios import RATIOS
 from components.objectives.tokens import TokenInputs
-
-
-def moved(batch: Batch, device: torch.device) -> Batch:
-    """The batch where the weights are."""
-    if device == batch.input_ids.device:
-        return batch
-    tensors = {f.name: getattr(batch, f.name) for f in fields(batch)}
-    return replace(batch, **{name: t.to(device, non_blocking=True) for name, t in tensors.items() if t is not None})
 
 
 def advantages_of(batch: Batch) -> Tensor:
@@ -39,4 +33,27 @@ def token_inputs(batch: Batch, old_logp: Tensor) -> TokenInputs:
         ref_logp=batch.ref_logp,
         forced=batch.forced,
         selected=batch.selected,
+    )
+
+
+def rows_with_gradient(batch: Batch, objective: ObjectiveSettings, coefficients: Coefficients) -> Tensor:
+    """``[B]`` bool, the rows that may have a gradient; all where none has, because an optimizer steps all the same.
+
+    No backward pass is made for the others. A group whose completions are all right or all wrong has advantages of 0,
+    and everything that multiplies them is 0. Such rows are scored like all others, and the loss and every signal count
+    them.
+    """
+    rows = ((advantages_of(batch) != 0) & batch.response_mask).any(1)
+    if not only_advantages(objective, coefficients) or not rows.any():
+        return torch.ones_like(rows)
+    return rows
+
+
+def only_advantages(objective: ObjectiveSettings, coefficients: Coefficients) -> bool:
+    """Whether every term of the loss is a multiple of an advantage."""
+    return not (
+        RATIOS.choose(objective.ratio).entry.without_advantage
+        or coefficients.kl
+        or coefficients.entropy
+        or isinstance(objective.selection, KlCov)
     )

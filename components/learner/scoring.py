@@ -14,7 +14,6 @@ from components.config.base import ComputeDtype
 from components.config.training import LOGITS_AT_ONCE, LearnerSettings
 from components.device import autocast
 from components.learner.batch import Batch
-from components.learner.inputs import moved
 from components.policy import TokenStats, response_logprobs
 from components.policy.mixing import Mixes
 from components.policy.routing import Routing
@@ -78,7 +77,7 @@ def score_all(
     parts, how = [], Pass(temperature, False, LOGITS_AT_ONCE, replay)
     with working("scoring", len(batch), "rows") as work, autocast(model, compute_dtype):
         for part in batch.micro_batches(max_tokens):
-            parts.append(score(model, moved(part, model.device), how))
+            parts.append(score(model, part.to(model.device), how))
             work.add(len(part))
     width = batch.responses
     return TokenStats(join([part.logp for part in parts], width), join([part.entropy for part in parts], width))

@@ -6,9 +6,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,7 +20,6 @@ from components.config.training import LearnerSettings
 from components.device import autocast
 from components.learner.activations import checkpoint_activations
 from components.learner.batch import Batch
-from components.learner.inputs import moved
 from components.learner.ranks import ALONE, Ranks, idle_pass, split_rows
 from components.learner.scoring import Pass, score
 from components.learner.sharding.base import Sharding, ShardingOf
@@ -26,6 +27,25 @@ from components.learner.sharding.plain import Plain
 from components.policy import Policy
 from components.seeds import derive
 from components.working import Work, working
+
+
+class Epochs:
+    """Batches of row numbers, as a function of seed and step alone: nothing to save for a resumption."""
+
+    def __init__(self, rows: int, batch_size: int, seed: int, purpose: str) -> None:
+        self._rows, self._batch_size, self._seed, self._purpose = rows, batch_size, seed, purpose
+
+    def batch(self, step: int) -> list[int]:
+        """Row numbers of a step: consecutive slices of one permutation per epoch."""
+        start = step * self._batch_size
+        positions = range(start, start + self._batch_size)
+        return [self._order(position // self._rows)[position % self._rows] for position in positions]
+
+    @lru_cache(maxsize=2)  # noqa: B019 - two epochs of one trainer, dropped with it
+    def _order(self, epoch: int) -> list[int]:
+        order = np.random.default_rng(derive(self._seed, self._purpose, epoch)).permutation(self._rows)
+        return [int(i) for i in order]
+
 
 T = TypeVar("T", bound=Hashable)
 Score = Callable[[Batch], Tensor]
@@ -184,7 +204,7 @@ class SupervisedLearner(Supervised[T]):
         found = [(numbers, self._batch(examples, numbers, reference)) for numbers in own]
         for _ in range(max(map(len, cut)) - len(own)):
             idle = idle_pass(self._supervision.batch(examples[:1]))
-            found.append(([], moved(idle, self._sharding.device)))
+            found.append(([], idle.to(self._sharding.device)))
         return found
 
     def _cut(self, examples: Sequence[T], own: Sequence[int]) -> list[list[int]]:
@@ -196,7 +216,7 @@ class SupervisedLearner(Supervised[T]):
         if reference is not None:
             rows = reference[numbers, :, : batch.responses].transpose(0, 1).flatten(0, 1)
             batch = replace(batch, ref_logp=rows)
-        return moved(batch, self._sharding.device)
+        return batch.to(self._sharding.device)
 
     def _score(self, batch: Batch) -> Tensor:
         return self._sharding.score(batch, self._how).logp

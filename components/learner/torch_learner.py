@@ -20,7 +20,7 @@ from components.learner.activations import checkpoint_activations
 from components.learner.base import IN_FORCE, Learner, settings_checksum
 from components.learner.batch import Batch
 from components.learner.coefficients import Controller
-from components.learner.inputs import advantages_of, moved, token_inputs
+from components.learner.inputs import advantages_of, rows_with_gradient, token_inputs
 from components.learner.optimizer import accepted, warmup_then_constant
 from components.learner.ranks import ALONE, Ranks, Share, share_of
 from components.learner.scoring import Pass, Scoring, score_all
@@ -29,7 +29,6 @@ from components.learner.sharding.plain import Plain
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
 from components.learner.state import StoredWeights
 from components.learner.weights import Changes, Live
-from components.learner.zero_gradient_rows import rows_with_gradient
 from components.objectives.aggregation import AGGREGATIONS
 from components.objectives.controllers import Coefficients
 from components.objectives.exploration import SELECTIONS, SelectionInputs
@@ -140,10 +139,10 @@ class TorchLearner(Learner):
         stats = []
         with working("scoring", sum(map(len, share.parts)), "rows") as work:
             for part in share.parts:
-                stats.append(score(moved(part, self._sharding.device), how))
+                stats.append(score(part.to(self._sharding.device), how))
                 work.add(len(part))
             for part in share.idle:
-                score(moved(part, self._sharding.device), how)
+                score(part.to(self._sharding.device), how)
         shape = (batch.responses, len(batch), self._ranks)
         return TokenStats(
             *(share.whole(parts, *shape) for parts in ([s.logp for s in stats], [s.entropy for s in stats]))
@@ -225,7 +224,7 @@ class TorchLearner(Learner):
         learning = len(passes) - share.still
         loss, logps = 0.0, []
         for number, part in enumerate(passes, start=1):
-            part = moved(part, self._sharding.device)
+            part = part.to(self._sharding.device)
             with torch.set_grad_enabled(number <= learning):
                 stats = self._sharding.score(part, how)
             logps.append(stats.logp.detach())

@@ -6,7 +6,7 @@
 - `stopping` — a request to stop, and where it takes effect
 - `living` — whether one lives, and whose a folder on shared ground is
 - `environments` — where the Python with vLLM is, what variables are called, and a loopback port that is free
-- `memory` — what a stage needs at least; `available` — what there is
+- `memory` — what a stage needs at least, and what there is
 - `vllm_server` — the command line and the environment of a server, here or in a pod
 """
 

@@ -11,11 +11,13 @@ import json
 import os
 import struct
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from math import prod
 from operator import index
 from pathlib import Path
+
+import psutil
 
 from components.config import Settings
 from components.config.rollout import TorchEngine
@@ -23,8 +25,46 @@ from components.config.servers import ServerEngine, VllmEngine
 from components.errors import InputError
 from components.files import read_text
 from components.opening import open_regular
-from components.processes.available import available
 from components.processes.ranked import is_ranked
+
+
+def available() -> int:
+    """Bytes that this process can still get: of the machine, and of every control group that it is in."""
+    return max(0, min([int(psutil.virtual_memory().available), *rooms()]))
+
+
+def rooms(groups: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
+    """What is left of each limit of a control group, versions 1 and 2; file cache that can be dropped is left, too."""
+    lines = groups.read_text(encoding="utf-8").splitlines() if groups.exists() else []
+    for _, controllers, path in (line.split(":", 2) for line in lines if line.count(":") >= 2):
+        if controllers == "":
+            top, limit, used, cache = mount, "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            top, cache = mount / "memory", "total_inactive_file"
+            limit, used = "memory.limit_in_bytes", "memory.usage_in_bytes"
+        else:
+            continue
+        inner = top / path.lstrip("/")
+        for folder in (inner, *inner.parents):
+            if folder.is_relative_to(top) and (most := _number(folder / limit)) is not None:
+                yield most - (_number(folder / used) or 0) + _number_of(folder / "memory.stat", cache)
+
+
+def _number(file: Path) -> int | None:
+    """None where there is no such file, or no limit in it (``max``)."""
+    try:
+        return int(file.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def _number_of(file: Path, name: str) -> int:
+    try:
+        lines = file.read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError):
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith(f"{name} ")), 0)
+
 
 GIB = 2**30
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.0}

@@ -2,18 +2,21 @@
 
 - `base` — the `Schedule` seam
 - `entry` — what is declared of a schedule from outside, and the contract of all of them
-- `uniform` — every prompt once an epoch
-- `ads`, `window` — Adaptive Data Scheduling: clusters by success, windows at the policy's boundary
-- `walk` — an epoch in which prompts are skipped by chance: `greso` by streaks, `forecast` by a `success` model
+- `uniform` — every prompt once an epoch, or all but those that are skipped by chance: `greso` by streaks, `forecast` by
+  a model of success
+- `ads` — Adaptive Data Scheduling: clusters by success, windows at the policy's boundary
 - `mopps` — the prompts whose success lies nearest to a target
 - `pools` — pools by measured success, and who is let into a draw (`GATES`)
-- `packing`, `checks` — arrays inside a JSON state, and what its fields may hold
-- `ranked` — what `components.clusters` computed, as schedules take it
+- `checks` — arrays inside a JSON state, and what its fields may hold
+- `ranked_clusters` — what `components.clusters` computed, as schedules take it
 
 `SCHEDULES` maps ``schedule.kind`` to a builder; ``kind: python`` names a `ScheduleEntry` from outside.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from components.catalog import Catalog
@@ -27,6 +30,8 @@ from components.config.scheduling import (
     PythonSchedule,
 )
 from components.errors import InputError
+from components.files import read_jsonl
+from components.layout import Layout
 from components.scheduling.ads import Ads
 from components.scheduling.base import Schedule
 from components.scheduling.entry import ScheduleEntry
@@ -87,4 +92,24 @@ def build_schedule(clusters: Clusters, settings: Settings) -> Schedule:
     return SCHEDULES[settings.schedule.kind](clusters, settings)
 
 
-__all__ = ["SCHEDULES", "Ads", "Clusters", "DifficultyPools", "Schedule", "ScheduleEntry", "Uniform", "build_schedule"]
+def ranked_clusters(prompts: Sequence[Prompt], layout: Layout) -> Clusters:
+    """What the clusters stage wrote, as the schedule wants it."""
+    by_id = {prompt.id: prompt for prompt in prompts}
+    rows = sorted(read_jsonl(layout.clusters), key=lambda row: (row["cluster"], row["rank"]))
+    clusters: dict[int, list[Prompt]] = {}
+    for row in rows:
+        clusters.setdefault(row["cluster"], []).append(replace(by_id[row["id"]], cluster=row["cluster"]))
+    return clusters
+
+
+__all__ = [
+    "SCHEDULES",
+    "Ads",
+    "Clusters",
+    "DifficultyPools",
+    "Schedule",
+    "ScheduleEntry",
+    "Uniform",
+    "build_schedule",
+    "ranked_clusters",
+]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from components.files import sha256_bytes
-from components.scheduling.packing import pack_marks, unpack_marks
+from components.scheduling.checks import pack_marks, unpack_marks
 from components.seeds import derive
 from components.types import Group, Prompt
 

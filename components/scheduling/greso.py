@@ -9,10 +9,11 @@ import numpy as np
 
 from components.config.scheduling import GresoSchedule
 from components.scheduling.base import State
-from components.scheduling.checks import share
-from components.scheduling.packing import Array, pack, unpack
-from components.scheduling.walk import Walk
+from components.scheduling.checks import Array, pack_all, share, unpack_places
+from components.scheduling.uniform import Walk
 from components.types import Group, Prompt
+
+KINDS = {"streak_places": "i4", "streaks": "i4"}
 
 
 class Greso(Walk):
@@ -51,15 +52,12 @@ class Greso(Walk):
 
     def state_dict(self) -> State:
         places = np.flatnonzero(self._streak)
-        own = {"streak_places": pack(places, "i4"), "streaks": pack(self._streak[places], "i4")}
+        own = pack_all(KINDS, (places, self._streak[places]))
         return {**super().state_dict(), **own, "explore_easy": self._easy, "explore_hard": self._hard}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state)
-        places, streaks = unpack(state, "streak_places", "i4"), unpack(state, "streaks", "i4")
-        fits = len(places) == len(streaks) and bool(((places >= 0) & (places < len(self.prompts))).all())
-        if not fits or not (np.diff(places) > 0).all():
-            raise ValueError("state does not fit: streak_places, streaks are measurements that cannot be")
+        places, streaks = unpack_places(state, KINDS, len(self.prompts))
         self._streak[:] = 0
         self._streak[places] = streaks
         self._easy, self._hard = share(state, "explore_easy"), share(state, "explore_hard")

@@ -9,9 +9,10 @@ import numpy as np
 
 from components.config.scheduling import MoppsSchedule
 from components.scheduling.base import Schedule, State
-from components.scheduling.checks import misfit, whole
-from components.scheduling.packing import Array, pack, unpack
+from components.scheduling.checks import Array, misfit, pack_all, unpack_places, whole
 from components.types import Group, Prompt
+
+KINDS = {"beta_places": "i4", "beta_a": "f8", "beta_b": "f8"}
 
 
 class Mopps(Schedule):
@@ -50,18 +51,14 @@ class Mopps(Schedule):
 
     def state_dict(self) -> State:
         places = np.flatnonzero((self._a != 1) | (self._b != 1))
-        arrays = {"beta_places": places, "beta_a": self._a[places], "beta_b": self._b[places]}
-        packed = {name: pack(values, "i4" if name == "beta_places" else "f8") for name, values in arrays.items()}
+        packed = pack_all(KINDS, (places, self._a[places], self._b[places]))
         return {**super().state_dict(), "draws": self._draws, **packed}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state)
         self._draws = whole(state, "draws")
-        places, a, b = (
-            unpack(state, f"beta_{name}", kind) for name, kind in (("places", "i4"), ("a", "f8"), ("b", "f8"))
-        )
-        fits = len(places) == len(a) == len(b) and bool(((places >= 0) & (places < len(self.prompts))).all())
-        if not fits or not bool(((a > 0) & (b > 0) & np.isfinite(a) & np.isfinite(b)).all()):
+        places, a, b = unpack_places(state, KINDS, len(self.prompts))
+        if not bool(((a > 0) & (b > 0) & np.isfinite(a) & np.isfinite(b)).all()):
             raise misfit("beta_a", state["beta_a"], "parameters above 0 of prompts")
         self._a[:], self._b[:] = 1, 1
         self._a[places], self._b[places] = a, b

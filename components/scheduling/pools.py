@@ -14,15 +14,14 @@ import numpy as np
 
 from components.config.scheduling import GradientGate, PoolsSchedule
 from components.scheduling.base import Schedule, State
-from components.scheduling.checks import share, whole
-from components.scheduling.packing import Array, Marks, pack, unpack
+from components.scheduling.checks import Array, Marks, impossible, pack_all, share, unpack_places, whole
 from components.types import Group, Prompt
 
 POOLS = ("unseen", "normal", "hard", "easy")
 """In the order in which they fill up what another pool lacks."""
 UNSEEN, NORMAL, HARD, EASY = range(4)
 GOLDEN = (5**0.5 - 1) / 2
-FIELDS = ("measured", "success", "measured_at")
+KINDS = {"measured": "i4", "success": "f8", "measured_at": "i4"}
 NEVER = -1
 Gate = Callable[[Array, Array], Marks]
 """Success of M prompts when last drawn, and how many draws ago that was (1: the last one) -> who is let in, ``[M]``.
@@ -75,8 +74,7 @@ class Measured:
     def state_dict(self) -> dict[str, str]:
         """As large as the prompts drawn are many, whatever the number of all."""
         places = np.flatnonzero(self.at != NEVER)
-        packed = (pack(places, "i4"), pack(self.success[places], "f8"), pack(self.at[places], "i4"))
-        return dict(zip(FIELDS, packed, strict=True))
+        return pack_all(KINDS, (places, self.success[places], self.at[places]))
 
     def load_state_dict(self, state: Mapping[str, Any], draws: int) -> None:
         """Take over a state that was saved before draw number ``draws``.
@@ -84,16 +82,10 @@ class Measured:
         Raises:
             ValueError: places or values that cannot be.
         """
-        kinds = ("i4", "f8", "i4")
-        places, success, at = (unpack(state, name, kind) for name, kind in zip(FIELDS, kinds, strict=True))
-        possible = (
-            len(places) == len(success) == len(at)
-            and bool((np.diff(places) > 0).all())
-            and bool(((places >= 0) & (places < len(self.success)) & (at >= 0) & (at < max(draws, 1))).all())
-            and bool((((success >= 0) & (success <= 1)) | np.isnan(success)).all())
-        )
-        if not possible:
-            raise ValueError(f"state does not fit: {', '.join(FIELDS)} are measurements that cannot be")
+        places, success, at = unpack_places(state, KINDS, len(self.success))
+        shares = ((success >= 0) & (success <= 1)) | np.isnan(success)
+        if not (shares & (at >= 0) & (at < max(draws, 1))).all():
+            raise impossible(KINDS)
         self.success[:], self.at[:] = np.nan, NEVER
         self.success[places], self.at[places] = success, at
 
@@ -165,7 +157,7 @@ class DifficultyPools(Schedule):
         super().load_state_dict(state)
         self._draws = whole(state, "draws")
         self._in_band, self._closed = share(state, "in_band"), share(state, "closed")
-        self._measured.load_state_dict({name: state[name] for name in FIELDS}, self._draws)
+        self._measured.load_state_dict(state, self._draws)
         self._pools = self._pool_of(self._measured.success, self._measured.at)
 
 

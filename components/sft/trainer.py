@@ -15,9 +15,8 @@ from components.config.policy import SftSettings
 from components.errors import InputError
 from components.learner.batch import Batch, batch_of_rows
 from components.learner.cuts import runs
-from components.learner.epochs import Epochs
 from components.learner.optimizer import warmup_then_cosine
-from components.learner.supervised import Supervision, Terms
+from components.learner.supervised import Epochs, Supervision, Terms
 from components.learner.supervised_leader import Build, alone
 from components.policy import Policy
 from components.seeds import derive

@@ -23,7 +23,7 @@ from components.health.responses import Ledger, read_ledger
 from components.health.summaries import LiveLedger, health_line
 from components.layout import Layout
 from components.progress import progress
-from components.scheduling.ranked import ranked_clusters
+from components.scheduling import ranked_clusters
 from components.sinks.follow import exported
 from components.training.assembly import assembled
 from components.training.loop import train

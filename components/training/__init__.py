@@ -6,12 +6,12 @@
 - `run` — its stateful parts, saved and restored together
 - `checkpoints`, `pending` — saving that in the background, which checkpoints are kept, rollouts in them
 - `background` — the threads of both
-- `update`, `first_order` — one update, from learner to sampler, and whether it did what it was made for
+- `update` — one update, from learner to sampler, and whether it did what it was made for
 - `watching` — the looks that a run takes at itself, none of which may end it
 - `soundness`, `golden` — facts for `components.health.invariants`, and completions that are judged again
 - `evidence`, `usual_gap` — what is remembered of earlier steps to judge later ones by
 - `experiments` — what is tried before the policy is blamed
-- `conduct`, `repairing` — carry out the responses to the monitor's verdicts
-- `credit`, `bank`, `redistribute` — advantages, and what RREDCoT computes with the policy for them
+- `conduct` — carries out the responses to the monitor's verdicts
+- `credit`, `redistribute` — advantages, and what RREDCoT computes with the policy for them
 - `heldout`, `canaries`, `reference`, `second_opinion` — what it is measured against
 """

@@ -19,8 +19,7 @@ from components.objectives.advantages import ADVANTAGES, Rewards, cap, rewards_o
 from components.objectives.gae import credit
 from components.objectives.tokens import usable
 from components.policy import Policy
-from components.training.bank import Row
-from components.training.redistribute import redistribute
+from components.training.redistribute import Row, redistribute
 from components.types import Group
 
 Signals = dict[str, float]

@@ -1,11 +1,19 @@
-"""One update of the policy on the groups of a step, what is known of it besides its signals, and its weights."""
+"""One update of the policy on the groups of a step, what is known of it besides its signals, and its weights.
+
+Whether it did what it was made for, to raise the probability of what had a positive advantage, is a first-order check
+on a few rows of the batch: of two families, which change from step to step, the row with the largest advantage and the
+one with the smallest are scored again after the update. It needs no knowledge of the loss, so it finds a sign that is
+wrong anywhere in it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from components.config import Settings
 from components.config.objective import KlReward
@@ -13,14 +21,92 @@ from components.config.ppo import GaeAdvantage
 from components.learner.base import IN_FORCE, Learner, settings_checksum
 from components.learner.batch import Batch, build_batch
 from components.objectives.advantages import ADVANTAGES, rewards_of
+from components.objectives.tokens import usable
 from components.policy.weights import Weights
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.credit import Credit
-from components.training.first_order import Effect, effect, rows_of
 from components.training.staleness import named, staleness
 from components.training.watching import looked
 from components.types import Group
+
+FAMILIES = 2
+"""Families that are looked at in a step, in turn; two rows of each, in the demo 4 of 256."""
+AT_MOST = 5.0
+"""Nats that one token counts at most in `Effect.moved`: a mean over few tokens would be that of its rarest one."""
+
+
+class Effect(NamedTuple):
+    """By family, whether the row with a positive advantage has gained more than the one with a negative; and how far
+    the update has moved the policy on these rows: mean ``|change of log-probability|``, nats per token."""
+
+    raised: dict[str, bool]
+    moved: float
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a batch, and their log-probabilities ``[B, R]`` before the update.
+
+    ``numbers`` are their places in the whole batch; ``chosen`` are, by family, the places of the row with the largest
+    advantage and of the one with the smallest.
+    """
+
+    part: Batch
+    numbers: Sequence[int]
+    chosen: Mapping[str, tuple[int, int]]
+    before: Tensor
+
+
+def rows_of(learner: Learner, batch: Batch, groups: Sequence[Group], turn: int, *, exact: bool) -> Rows | None:
+    """The rows that are looked at, before the update; None where no family has rows of both signs.
+
+    Args:
+        batch: what is learned from.
+        groups: what the batch was made of.
+        turn: number of the step; states which families' turn it is.
+        exact: the sampler's log-probabilities are the learner's, so these need not be computed.
+    """
+    chosen = _chosen(batch, groups, turn)
+    if not chosen:
+        return None
+    numbers = sorted({row for pair in chosen.values() for row in pair})
+    part = batch.rows(torch.tensor(numbers))
+    return Rows(part, numbers, chosen, part.rollout_logp if exact else learner.logprobs(part))
+
+
+def effect(learner: Learner, rows: Rows) -> Effect | None:
+    """What an update did to these rows; None where a row has no token whose log-probabilities are numbers."""
+    after = learner.logprobs(rows.part)
+    mask = rows.part.response_mask & usable(rows.before, after)
+    counts = mask.sum(1)
+    if not bool(counts.all()):
+        return None
+    change = torch.where(mask, after - rows.before, 0.0)
+    gained = dict(zip(rows.numbers, (change.sum(1) / counts).tolist(), strict=True))
+    raised = {family: gained[up] > gained[down] for family, (up, down) in rows.chosen.items()}
+    return Effect(raised, change[mask].abs().clamp(max=AT_MOST).mean().item())
+
+
+def _chosen(batch: Batch, groups: Sequence[Group], turn: int) -> dict[str, tuple[int, int]]:
+    """The rows with the largest and the smallest advantage, of the families whose turn it is; of those that have rows
+    of both signs."""
+    if batch.advantages is None:
+        return {}
+    counts = batch.response_mask.sum(1)
+    advantage = (batch.advantages.sum(1) / counts.clamp(min=1)).tolist()
+    families: dict[str, list[int]] = {}
+    for row, (number, count) in enumerate(zip(batch.group.tolist(), counts.tolist(), strict=True)):
+        if count:
+            families.setdefault(groups[number].prompt.family, []).append(row)
+    both = {}
+    for family, rows in sorted(families.items()):
+        up, down = max(rows, key=advantage.__getitem__), min(rows, key=advantage.__getitem__)
+        if advantage[down] < 0 < advantage[up]:
+            both[family] = (up, down)
+    first = turn * FAMILIES % max(len(both), 1)
+    names = [*both, *both][first : first + min(FAMILIES, len(both))]
+    return {family: both[family] for family in names}
 
 
 @dataclass(frozen=True)
@@ -28,8 +114,8 @@ class Updated:
     """The signals of an update.
 
     ``agreement`` is by family the covariance of its rewards and advantages, where those are centred; ``raised`` says by
-    family whether it did what it was made for (`components.training.first_order`); ``in_force`` are the checksums of
-    the settings that it was to have, and had.
+    family whether it did what it was made for; ``in_force`` are the checksums of the settings that it was to have, and
+    had.
     """
 
     signals: dict[str, float] = field(default_factory=dict)

@@ -19,8 +19,7 @@ from components.planning.fit import RANKS, Help, Lack, Room, changed, helps, lac
 from components.planning.fit import planned as processes_for
 from components.planning.passes import GIB, MOMENTS, Load, Process
 from components.planning.shapes import Shape, config_at, shape_of, tiny_config
-from components.processes.available import available
-from components.processes.memory import gpu_memory
+from components.processes.memory import available, gpu_memory
 from flows.display.output import say
 
 ADAPTER = LoraSettings()

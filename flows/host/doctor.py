@@ -25,9 +25,8 @@ from components.config.shipped import install
 from components.errors import EvenkeelError, InputError
 from components.files import read_text
 from components.installed import FOLDER
-from components.processes.available import available
 from components.processes.environments import ENVIRONMENT, REBUILD, problem_of
-from components.processes.memory import GIB, HOW, largest_need, parameters_in
+from components.processes.memory import GIB, HOW, available, largest_need, parameters_in
 from components.sinks import chosen_sinks, missing_packages
 from components.stages import wanted
 from flows.host.dvc import rwlock_holders

@@ -26,7 +26,7 @@ from components.config.rollout import Asynchrony
 from components.data.prompts import read_prompts
 from components.files import append_line, read_jsonl
 from components.layout import Layout
-from components.scheduling.ranked import ranked_clusters
+from components.scheduling import ranked_clusters
 from components.training.assembly import assembled
 from components.training.loop import train
 from components.types import StepRecord

@@ -30,7 +30,7 @@ from components.learner.build import build_learner
 from components.policy import Policy
 from components.policy.tiny import build_model
 from components.resume import ResumeState
-from components.scheduling.ranked import ranked_clusters
+from components.scheduling import ranked_clusters
 from components.tasks import TASKS
 from components.training.assembly import assembled
 from components.training.checkpoints import CheckpointWriter

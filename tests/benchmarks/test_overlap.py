@@ -21,7 +21,7 @@ from test_objective_cost import demo
 from components.config import Settings
 from components.config.reading import merge
 from components.data.prompts import read_prompts
-from components.scheduling.ranked import ranked_clusters
+from components.scheduling import ranked_clusters
 from components.training.assembly import assembled
 from components.training.loop import train
 

@@ -20,9 +20,8 @@ from components.config.reward import RewardSettings
 from components.config.rollout import RolloutSettings, TwoStage
 from components.environments import process as processes
 from components.environments import table as tables
-from components.environments.conversation import Rewritten, further_ids, opening_ids, tool_calls
 from components.environments.episodes import KIND, OPENING, Episodes, verdict
-from components.environments.players import Conversation, Players
+from components.environments.players import Conversation, Players, Rewritten, further_ids, opening_ids, tool_calls
 from components.environments.process import Answer, EnvironmentProcess
 from components.environments.prompts import prompts_of
 from components.environments.table import Table

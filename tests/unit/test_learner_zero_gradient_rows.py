@@ -10,8 +10,8 @@ from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
 from components.learner import torch_learner
 from components.learner.batch import Batch
+from components.learner.inputs import only_advantages, rows_with_gradient
 from components.learner.torch_learner import TorchLearner
-from components.learner.zero_gradient_rows import only_advantages, rows_with_gradient
 from components.objectives.controllers import Coefficients
 from components.objectives.objective import objective
 from components.objectives.ratios import RATIOS

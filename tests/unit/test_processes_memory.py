@@ -19,8 +19,7 @@ from components.errors import InputError
 from components.planning.least import check_run
 from components.policy import load_policy
 from components.processes import memory
-from components.processes.available import available, rooms
-from components.processes.memory import GIB, largest_need, parameters_in
+from components.processes.memory import GIB, available, largest_need, parameters_in, rooms
 from components.stages import STAGES
 from flows.cli import main as evenkeel
 from flows.host import doctor

@@ -21,9 +21,8 @@ from components.objectives.advantages.redistribution import log_value, segment_w
 from components.objectives.advantages.segments import merge, natural_ends
 from components.policy import response_logprobs
 from components.training import redistribute as module
-from components.training.bank import plans, same_place
 from components.training.credit import Credit
-from components.training.redistribute import redistribute
+from components.training.redistribute import plans, redistribute, same_place
 from components.types import Completion, Group, Mix, Score
 
 # Segments

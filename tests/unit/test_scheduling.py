@@ -20,11 +20,10 @@ from components.config.scheduling import (
 )
 from components.errors import InputError
 from components.scheduling import SCHEDULES, Ads, DifficultyPools, Schedule, Uniform, build_schedule
-from components.scheduling.ads import raised
+from components.scheduling.ads import EASIER, HARDER, STAY, direction, raised, shift
 from components.scheduling.forecast import Forecast
 from components.scheduling.greso import Greso
 from components.scheduling.mopps import Mopps
-from components.scheduling.window import EASIER, HARDER, STAY, direction, shift
 from components.types import Group, Prompt
 
 MOVES = ("adjacent", "outside")

@@ -16,12 +16,11 @@ from scipy.special import beta as beta_function
 
 from components.config.scheduling import ForecastSchedule, GresoSchedule, MoppsSchedule
 from components.scheduling import Schedule, Uniform
-from components.scheduling.forecast import Forecast
+from components.scheduling.checks import Array
+from components.scheduling.forecast import Forecast, SuccessModel, mixed, still_mixed
 from components.scheduling.greso import Greso
 from components.scheduling.mopps import Mopps
-from components.scheduling.packing import Array
-from components.scheduling.success import SuccessModel, mixed, still_mixed
-from components.scheduling.walk import Walk
+from components.scheduling.uniform import Walk
 from components.types import Prompt
 
 PARAMETERS = st.floats(0.1, 30)

@@ -22,7 +22,7 @@ from components.layout import Layout
 from components.policy import Policy, load_policy
 from components.resume import ResumeState
 from components.rollout import Sampling, build_engine
-from components.scheduling.ranked import ranked_clusters
+from components.scheduling import ranked_clusters
 from components.stages import clusters, evaluate, run_stage, sft, triage
 from components.stages import train as train_stage
 from components.training import assembly

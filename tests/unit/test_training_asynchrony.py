@@ -24,7 +24,7 @@ from components.files import dump_line, read_jsonl
 from components.layout import Layout
 from components.learner.batch import build_batch
 from components.rollout import Collector, Rollout
-from components.scheduling.ranked import ranked_clusters
+from components.scheduling import ranked_clusters
 from components.stages import train as stage
 from components.training.assembly import assembled
 from components.training.background import worker

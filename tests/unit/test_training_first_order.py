@@ -10,7 +10,7 @@ import torch
 from factories import policy
 from test_learner import learner_of, ready, sampled
 
-from components.training.first_order import Effect, effect, rows_of
+from components.training.update import Effect, effect, rows_of
 
 
 def after(sign: float = 1.0, lr: float = 1e-3, drift: float = 0.0, exact: bool = True) -> Effect | None:

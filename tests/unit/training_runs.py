@@ -15,7 +15,7 @@ from components.config import Settings
 from components.data.prompts import read_prompts
 from components.files import manifest, read_jsonl
 from components.layout import Layout
-from components.scheduling.ranked import ranked_clusters
+from components.scheduling import ranked_clusters
 from components.stages import train as stage
 from components.training import assembly
 from components.training.loop import train as loop

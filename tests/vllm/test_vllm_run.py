@@ -11,8 +11,7 @@ from components.files import read_jsonl
 from components.layout import Layout
 from components.rollout import Engine
 from components.rollout.servers import ServerEngine
-from components.scheduling import Clusters
-from components.scheduling.ranked import ranked_clusters
+from components.scheduling import Clusters, ranked_clusters
 from components.training.assembly import assembled
 from components.training.loop import train
 from components.types import StepRecord

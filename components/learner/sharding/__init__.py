@@ -1,10 +1,9 @@
 """How weights, gradients and optimizer state of one model lie in the memory of one process, or of several.
 
-- `base` — the `Sharding` seam
+- `base` — the `Sharding` seam, and what those over several ranks have in common
 - `plain` — all of it in one process
-- `spread` — what the others have in common
 - `source` — where ranks get the weights that they begin with
-- `zero` — DeepSpeed ZeRO; `zero_pieces` is what differs from stage to stage
+- `zero` — DeepSpeed ZeRO
 - `fsdp2` — PyTorch's fully sharded data parallel
 """
 

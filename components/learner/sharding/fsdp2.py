@@ -17,8 +17,8 @@ from components.learner.activations import checkpointed_layers
 from components.learner.batch import Batch
 from components.learner.optimizer import accepted, clip, fetch, offload, sum_of_squares
 from components.learner.scoring import PREFIX, Pass, ScoringModule
+from components.learner.sharding.base import Spread, trained
 from components.learner.sharding.source import Source, make_room
-from components.learner.sharding.spread import Spread, trained
 from components.learner.state import AdamWContents, State
 from components.policy import Policy, TokenStats
 

@@ -15,8 +15,7 @@ from torch import Tensor, distributed
 
 from components.learner.group import is_lost
 from components.learner.ranks import ALONE, Ranks
-from components.learner.state.contents import STEP, WEIGHT, Contents
-from components.learner.state.pieces import Piece
+from components.learner.state.contents import STEP, WEIGHT, Contents, Piece
 from components.learner.state.relay import Group, blind_to, token_in
 from components.learner.state.shards import stored
 from components.learner.state.store import Pieces, Reach, load, save

@@ -26,8 +26,7 @@ from torch.distributed.checkpoint.metadata import (
 )
 
 from components.errors import InputError
-from components.learner.state.contents import STEP
-from components.learner.state.pieces import Piece
+from components.learner.state.contents import STEP, Piece
 from components.policy.stored import DTYPES, header
 
 NAME = re.compile(r"shard-([0-9]{5,})-of-([0-9]{5,})\.safetensors")

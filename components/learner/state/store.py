@@ -25,8 +25,7 @@ from torch.distributed.checkpoint.state_dict_saver import save as dcp_save
 from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
-from components.learner.state.contents import WEIGHT
-from components.learner.state.pieces import Piece
+from components.learner.state.contents import WEIGHT, Piece
 from components.learner.state.relay import Group, receive_file, receive_values, send_file, send_values, write_file
 from components.learner.state.shards import AT_ONCE, Stored, encoded, name_of, stored
 from components.policy.lazily import Lazily

@@ -13,7 +13,7 @@ from components.layout import Layout
 from components.learner.torch_learner import TorchLearner
 from components.rewards import Scorer
 from components.rollout.torch_engine import TorchEngine
-from components.scheduling.ranked import ranked_clusters
+from components.scheduling import ranked_clusters
 from components.training.assembly import assembled
 from components.training.loop import train
 from components.training.reference import Reference

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from components.data.prompts import read_prompts
 from components.layout import Layout
-from components.scheduling.ranked import ranked_clusters
+from components.scheduling import ranked_clusters
 from components.training.assembly import assembled
 from components.training.loop import train
 from components.types import StepRecord

@@ -16,7 +16,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 from components.config.policy import LoraSettings
 from components.config.training import LOGITS_AT_ONCE, LearnerSettings
 from components.device import autocast
-from components.learner.inputs import advantages_of, moved
+from components.learner.inputs import advantages_of
 from components.learner.ranks import Peers
 from components.learner.sharding import Source, build_sharding
 from components.learner.torch_learner import TorchLearner
@@ -191,7 +191,7 @@ def plain(policy: Policy, groups: list[Group], shape: Shape) -> Step:
     model = policy.model
     batch = credited(TorchLearner(policy, LearnerSettings(), OBJECTIVE, 1.0), policy, groups)
     adamw = torch.optim.AdamW(model.parameters(), lr=RATE, betas=BETAS, weight_decay=0.0, fused=True)
-    parts = [moved(part, model.device) for part in batch.micro_batches(max(64, shape.pass_rows * shape.length))]
+    parts = [part.to(model.device) for part in batch.micro_batches(max(64, shape.pass_rows * shape.length))]
     count = int(batch.response_mask.sum())
 
     def step() -> Update:

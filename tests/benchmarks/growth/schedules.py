@@ -36,7 +36,7 @@ def difficulty_pools(prompts: list[Prompt]) -> Schedule:
     """With every prompt measured, which is the worst case: the gate has to look at all of them."""
     from components.config.scheduling import PoolsSchedule
     from components.scheduling import DifficultyPools
-    from components.scheduling.packing import pack
+    from components.scheduling.checks import pack
 
     schedule, every = DifficultyPools(prompts, PoolsSchedule(kind="difficulty_pools"), 0), np.arange(len(prompts))
     measured = {
@@ -51,8 +51,7 @@ def difficulty_pools(prompts: list[Prompt]) -> Schedule:
 def forecast(prompts: list[Prompt]) -> Schedule:
     """With every prompt measured, which is the largest state."""
     from components.config.scheduling import ForecastSchedule
-    from components.scheduling.forecast import Forecast, kind_of
-    from components.scheduling.success import SuccessModel
+    from components.scheduling.forecast import Forecast, SuccessModel, kind_of
 
     settings, every = ForecastSchedule(kind="forecast"), np.arange(len(prompts))
     model = SuccessModel([kind_of(prompt) for prompt in prompts], settings.memory)

@@ -18,7 +18,7 @@ import torch
 from components.config.reading import merge
 from components.data.prompts import read_prompts
 from components.health.diagnosis import Experiments
-from components.scheduling.ranked import ranked_clusters
+from components.scheduling import ranked_clusters
 from components.training import experiments, loop, update
 from components.training.assembly import assembled
 from tests.benchmarks.health.arms import DEFAULT_RULES, arms_of

@@ -19,8 +19,7 @@ from components.learner.base import Learner
 from components.policy import load_policy
 from components.rewards import Scorer
 from components.rollout import Collector, build_engine
-from components.scheduling import Clusters
-from components.scheduling.ranked import ranked_clusters
+from components.scheduling import Clusters, ranked_clusters
 from components.seeds import derive
 from components.training.assembly import assembled
 from components.training.loop import train

@@ -12,8 +12,7 @@ import numpy as np
 
 from components.config.scheduling import ForecastSchedule
 from components.scheduling import Schedule
-from components.scheduling.forecast import kind_of
-from components.scheduling.success import SuccessModel, mixed
+from components.scheduling.forecast import SuccessModel, kind_of, mixed
 from components.types import Group
 from tests.benchmarks.health.faults.base import AroundSchedule
 

@@ -14,8 +14,7 @@ from components.config import Settings, load
 from components.data.prompts import read_prompts
 from components.files import write_text
 from components.layout import Layout
-from components.scheduling import Schedule
-from components.scheduling.ranked import ranked_clusters
+from components.scheduling import Schedule, ranked_clusters
 from components.training.assembly import Parts, assembled
 from components.training.loop import train
 from components.types import StepRecord
