@@ -18,7 +18,7 @@ from components.errors import EvenkeelError, InputError
 from components.reasoning_gym.library import category, names
 from components.rewards import build_verifier
 from components.rewards.sandbox import Sandbox
-from components.tasks.reasoning_gym.generator import generate_each
+from components.tasks.reasoning_gym import generate_each
 from components.types import Prompt
 
 VERIFIER = ReasoningGymVerifier(kind="reasoning_gym")

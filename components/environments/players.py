@@ -40,7 +40,7 @@ def opening_ids(policy: Policy, messages: Sequence[Message], tools: Sequence[Mes
     if not policy.chat:
         return policy.encode_prompt("\n".join(text_of(message) for message in messages))
     given = _instructed(messages, policy.instruction)
-    return policy.encode_text(_rendered(policy, given, tools, generate=True))
+    return policy.encode_text(_rendered(policy, given, tools))
 
 
 def further_ids(policy: Policy, messages: Sequence[Message]) -> tuple[int, ...]:
@@ -51,7 +51,7 @@ def further_ids(policy: Policy, messages: Sequence[Message]) -> tuple[int, ...]:
     if not policy.chat:
         return policy.encode_text("".join(f"\n{text_of(message)}" for message in messages) + "\n")
     before = [{"role": "user", "content": "?"}, {"role": "assistant", "content": MARK}]
-    rendered = _rendered(policy, [*before, *messages], (), generate=True)
+    rendered = _rendered(policy, [*before, *messages], ())
     _, found, rest = rendered.rpartition(MARK)
     if not found:
         raise InputError(
@@ -105,12 +105,12 @@ def _instructed(messages: Sequence[Message], instruction: str) -> list[Message]:
     return list(given)
 
 
-def _rendered(policy: Policy, messages: Sequence[Message], tools: Sequence[Message], *, generate: bool) -> str:
+def _rendered(policy: Policy, messages: Sequence[Message], tools: Sequence[Message]) -> str:
     plain = [{**message, "content": text_of(message)} for message in messages]
     try:
         return str(
             policy.tokenizer.apply_chat_template(
-                plain, tools=list(tools) or None, add_generation_prompt=generate, tokenize=False
+                plain, tools=list(tools) or None, add_generation_prompt=True, tokenize=False
             )
         )
     except RENDERING as error:

@@ -20,7 +20,7 @@ from components.evaluation.results import Answered, PromptResult
 from components.evaluation.suites import PromptSuite
 from components.files import sha256_tree
 from components.policy import Policy, load_policy
-from components.policy.checking import check_policy
+from components.policy.loading import check_policy
 from components.policy.weights import weights_of
 from components.progress import Progress
 from components.rewards import Scorer
@@ -30,7 +30,7 @@ from components.types import Group, Score, mean_by_name
 
 BATCH = 128
 LASTING = ("cpu", "error", "refused")
-"""Codes of `components.rewards.fence` that an item has by itself. The others may be those of a busy machine."""
+"""Codes of `components.rewards.worker` that an item has by itself. The others may be those of a busy machine."""
 ALIKE = ("config.json", "tokenizer.json")
 """Files of a checkpoint that must be equal for one engine to take both."""
 

@@ -23,11 +23,12 @@ from components.learner.sharding.fsdp2 import precision, spread_out
 from components.learner.sharding.source import Source
 from components.learner.torch_learner import TorchLearner
 from components.policy import Policy, TokenStats
-from components.policy.merging import without_adapter
+from components.policy.lora import without_adapter
 
 if TYPE_CHECKING:
     from components.learner.follower import Start
     from components.learner.torch_learner import TorchLearner
+Weights = Mapping[str, Tensor]
 
 
 def refer(learner: TorchLearner, begin: Start[TorchLearner], source: Source) -> None:
@@ -64,9 +65,6 @@ def base(learner: TorchLearner) -> Scoring:
             return learner.sharding.score(batch, how)
 
     return score
-
-
-Weights = Mapping[str, Tensor]
 
 
 def build_learner(

@@ -22,8 +22,7 @@ from components.learner.torch_learner import WEIGHTS, TorchLearner
 from components.learner.weights import Gather, Gathered
 from components.objectives.controllers import Coefficients
 from components.policy import Policy
-from components.policy.lora import FOLDER, AdaptedPolicy
-from components.policy.merging import Initial
+from components.policy.lora import FOLDER, AdaptedPolicy, Initial
 from components.policy.weights import Superseded, Weights
 from components.policy.writing import write_policy
 from components.working import working

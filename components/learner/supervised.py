@@ -22,11 +22,14 @@ from components.learner.activations import checkpoint_activations
 from components.learner.batch import Batch
 from components.learner.ranks import ALONE, Ranks, idle_pass, split_rows
 from components.learner.scoring import Pass, score
-from components.learner.sharding.base import Sharding, ShardingOf
-from components.learner.sharding.plain import Plain
+from components.learner.sharding.base import Plain, ShardingOf
 from components.policy import Policy
 from components.seeds import derive
 from components.working import Work, working
+
+T = TypeVar("T", bound=Hashable)
+Score = Callable[[Batch], Tensor]
+"""Log-probabilities ``[B, R]`` of the tokens that count, fp32 nats, 0 elsewhere."""
 
 
 class Epochs:
@@ -45,11 +48,6 @@ class Epochs:
     def _order(self, epoch: int) -> list[int]:
         order = np.random.default_rng(derive(self._seed, self._purpose, epoch)).permutation(self._rows)
         return [int(i) for i in order]
-
-
-T = TypeVar("T", bound=Hashable)
-Score = Callable[[Batch], Tensor]
-"""Log-probabilities ``[B, R]`` of the tokens that count, fp32 nats, 0 elsewhere."""
 
 
 class Terms(NamedTuple):
@@ -160,20 +158,15 @@ class SupervisedLearner(Supervised[T]):
             checkpoint_activations(policy.model)
         for parameter in policy.trainable().values():
             parameter.requires_grad_(True)
-        self._sharding = sharding(policy, settings)
-
-    @property
-    def sharding(self) -> Sharding:
-        """What holds the weights."""
-        return self._sharding
+        self.sharding = sharding(policy, settings)
 
     def step(self, examples: Sequence[T], lr: float, seed: int, reference: Tensor | None = None) -> dict[str, float]:
         if self._supervision.dropout:
             torch.manual_seed(derive(seed, self._ranks.rank) if self._ranks.rank else seed)
-        self._sharding.zero_grad()
+        self.sharding.zero_grad()
         with working("updating", len(examples), self._supervision.unit) as work:
             figures = self._figures(examples, reference, work, learn=True)
-            norm = self._sharding.step(lr, math.inf)
+            norm = self.sharding.step(lr, math.inf)
         return {**figures, "grad_norm": norm}
 
     @torch.no_grad()
@@ -191,7 +184,7 @@ class SupervisedLearner(Supervised[T]):
                 loss, figures = self._supervision.terms(logp, batch, size)
                 sums += figures.cpu()
             if learn:
-                self._sharding.backward(loss, last=number == len(passes))
+                self.sharding.backward(loss, last=number == len(passes))
             work.add(len(rows))
         return dict(zip(self._supervision.figures, self._ranks.total(sums).tolist(), strict=True))
 
@@ -204,7 +197,7 @@ class SupervisedLearner(Supervised[T]):
         found = [(numbers, self._batch(examples, numbers, reference)) for numbers in own]
         for _ in range(max(map(len, cut)) - len(own)):
             idle = idle_pass(self._supervision.batch(examples[:1]))
-            found.append(([], idle.to(self._sharding.device)))
+            found.append(([], idle.to(self.sharding.device)))
         return found
 
     def _cut(self, examples: Sequence[T], own: Sequence[int]) -> list[list[int]]:
@@ -216,10 +209,10 @@ class SupervisedLearner(Supervised[T]):
         if reference is not None:
             rows = reference[numbers, :, : batch.responses].transpose(0, 1).flatten(0, 1)
             batch = replace(batch, ref_logp=rows)
-        return batch.to(self._sharding.device)
+        return batch.to(self.sharding.device)
 
     def _score(self, batch: Batch) -> Tensor:
-        return self._sharding.score(batch, self._how).logp
+        return self.sharding.score(batch, self._how).logp
 
     def logprobs(self, examples: Sequence[T]) -> Tensor:
         """Log-probabilities under the present weights, ``[N, rows, R]``, on every rank."""
@@ -247,21 +240,21 @@ class SupervisedLearner(Supervised[T]):
 
     def whole(self, names: Sequence[str]) -> list[Tensor]:
         """The whole values of parameters of the model; collective."""
-        return [self._sharding.whole(name) for name in names]
+        return [self.sharding.whole(name) for name in names]
 
     def save_policy(self, directory: Path) -> None:
         self._policy.save(directory)
 
     def save(self, directory: Path) -> None:
-        self._sharding.state.save(directory / self._supervision.state)
+        self.sharding.state.save(directory / self._supervision.state)
 
     def snapshot(self, directory: Path) -> Callable[[], None]:
         """Copy what `save` would write now; the call that is returned writes it."""
-        return self._sharding.state.snapshot(directory / self._supervision.state)
+        return self.sharding.state.snapshot(directory / self._supervision.state)
 
     def check(self, directory: Path) -> None:
         """Refuse what `load` could not read; not collective. Raises ValueError for another model's state."""
-        self._sharding.state.check(directory / self._supervision.state)
+        self.sharding.state.check(directory / self._supervision.state)
 
     def load(self, directory: Path) -> None:
-        self._sharding.load(directory / self._supervision.state)
+        self.sharding.load(directory / self._supervision.state)

@@ -19,13 +19,11 @@ from components.files import dump_json, read_json, write_json
 from components.learner.activations import checkpoint_activations
 from components.learner.base import IN_FORCE, Learner, settings_checksum
 from components.learner.batch import Batch
-from components.learner.coefficients import Controller
-from components.learner.inputs import advantages_of, rows_with_gradient, token_inputs
+from components.learner.objective import Controller, advantages_of, rows_with_gradient, token_inputs
 from components.learner.optimizer import accepted, warmup_then_constant
 from components.learner.ranks import ALONE, Ranks, Share, share_of
 from components.learner.scoring import Pass, Scoring, score_all
-from components.learner.sharding.base import Sharding, ShardingOf
-from components.learner.sharding.plain import Plain
+from components.learner.sharding.base import Plain, ShardingOf
 from components.learner.signals import TokenTotals, mismatch_signals, reference_signals
 from components.learner.state import StoredWeights
 from components.learner.weights import Changes, Live
@@ -55,7 +53,8 @@ class TorchLearner(Learner):
 
     With several ``ranks`` every one of them runs this with the whole batch, scores its share of the rows, and gets the
     same signals. ``sharding`` states how the weights lie; as a rule whole, here. ``reference`` is a policy of this
-    process; ranks are given theirs by `refer_to`.
+    process; ranks are given theirs by `refer_to`. The attribute ``sharding`` holds the weights, ``settings`` are those
+    in force.
     """
 
     COMMANDS: ClassVar[tuple[str, ...]] = (
@@ -83,29 +82,19 @@ class TorchLearner(Learner):
         reference: Policy | None = None,
     ) -> None:
         self._reference: Policy | Scoring | None = reference
-        self._policy, self._settings, self._objective = policy, settings, objective
+        self._policy, self.settings, self._objective = policy, settings, objective
         self._temperature, self._ranks = temperature, ranks
         for parameter in policy.trainable().values():
             parameter.requires_grad_(True)
         if settings.activation_checkpointing:
             checkpoint_activations(policy.model)
-        self._sharding = sharding(policy, settings)
+        self.sharding = sharding(policy, settings)
         self._updates, self._changes = 0, Changes()
         self._controller = Controller(objective)
 
     @property
     def coefficients(self) -> Coefficients:
         return self._controller.coefficients
-
-    @property
-    def sharding(self) -> Sharding:
-        """What holds the weights."""
-        return self._sharding
-
-    @property
-    def settings(self) -> LearnerSettings:
-        """Those in force."""
-        return self._settings
 
     @property
     def model(self) -> PreTrainedModel:
@@ -117,17 +106,17 @@ class TorchLearner(Learner):
         self._reference = score
 
     def configure(self, settings: LearnerSettings, objective: ObjectiveSettings) -> None:
-        self._settings, self._objective = settings, objective
+        self.settings, self._objective = settings, objective
         self._controller.configure(objective)
 
     def logprobs(self, batch: Batch, temperature: float | None = None) -> Tensor:
-        return self._score_all(batch, self._sharding.score, temperature).logp
+        return self._score_all(batch, self.sharding.score, temperature).logp
 
     def reference(self, batch: Batch) -> Tensor:
         if self._reference is None:
             raise ValueError("the learner was made without a reference")
         if isinstance(self._reference, Policy):
-            how, model = self._settings, self._reference.model
+            how, model = self.settings, self._reference.model
             tokens, dtype = how.micro_batch_tokens, how.compute_dtype
             return score_all(model, batch, self._temperature, tokens, compute_dtype=dtype).logp
         return self._score_all(batch, self._reference).logp
@@ -135,14 +124,14 @@ class TorchLearner(Learner):
     @torch.no_grad()
     def _score_all(self, batch: Batch, score: Scoring, temperature: float | None = None) -> TokenStats:
         """Log-probabilities and entropies of all rows, ``[B, R]``, on every rank."""
-        share, how = self._share(batch), Pass.of(self._settings, temperature or self._temperature)
+        share, how = self._share(batch), Pass.of(self.settings, temperature or self._temperature)
         stats = []
         with working("scoring", sum(map(len, share.parts)), "rows") as work:
             for part in share.parts:
-                stats.append(score(part.to(self._sharding.device), how))
+                stats.append(score(part.to(self.sharding.device), how))
                 work.add(len(part))
             for part in share.idle:
-                score(part.to(self._sharding.device), how)
+                score(part.to(self.sharding.device), how)
         shape = (batch.responses, len(batch), self._ranks)
         return TokenStats(
             *(share.whole(parts, *shape) for parts in ([s.logp for s in stats], [s.entropy for s in stats]))
@@ -151,7 +140,7 @@ class TorchLearner(Learner):
     def _share(self, batch: Batch, with_gradient: Tensor | None = None) -> Share:
         plain = batch.mix_ids is None and batch.routes is None
         return share_of(
-            batch, self._ranks, self._settings.micro_batch_tokens, with_gradient, packed=plain and self._sharding.packs
+            batch, self._ranks, self.settings.micro_batch_tokens, with_gradient, packed=plain and self.sharding.packs
         )
 
     def step(self, batch: Batch, seed: int, norm_limit: float = math.inf) -> dict[str, float]:
@@ -179,20 +168,20 @@ class TorchLearner(Learner):
             "updates_skipped": float(sum(not accepted(update.norm, norm_limit) for update in updates)),
             "staleness": (len(updates) - 1) / 2,
             "lr": self._lr(self._updates),
-            "optimizer_lag": self._updates - (self._sharding.steps or 0.0),
-            **self._sharding.trace(),
+            "optimizer_lag": self._updates - (self.sharding.steps or 0.0),
+            **self.sharding.trace(),
             "batch_torn": torn,
-            IN_FORCE: settings_checksum(self._settings, self._objective),
+            IN_FORCE: settings_checksum(self.settings, self._objective),
         }
         self._controller.observe_kl(reference.get("kl_ref"), len(batch))
         return signals
 
     def _prepared(self, batch: Batch, seed: int) -> Batch:
         """The batch with what has to be known before its first update; that takes a forward pass of its own."""
-        several = self._settings.updates_per_step > 1
+        several = self.settings.updates_per_step > 1
         if not (several or self._objective.selection or self._controller.needs_entropy):
             return batch
-        stats = self._score_all(batch, self._sharding.score)
+        stats = self._score_all(batch, self.sharding.score)
         mask = batch.response_mask
         self._controller.observe_entropy(stats.entropy[mask])
         batch = replace(batch, old_logp=stats.logp)
@@ -206,7 +195,7 @@ class TorchLearner(Learner):
     def _mini_batches(self, rows: int, seed: int) -> list[Tensor]:
         """A seeded partition of the rows into ``updates_per_step`` optimizer batches."""
         order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
-        parts = order.tensor_split(min(rows, self._settings.updates_per_step))
+        parts = order.tensor_split(min(rows, self.settings.updates_per_step))
         return [part.sort().values for part in parts]
 
     def _update(self, batch: Batch, totals: TokenTotals, norm_limit: float, work: Work) -> Update:
@@ -218,26 +207,26 @@ class TorchLearner(Learner):
         weights = AGGREGATIONS[aggregation.kind](batch.response_mask, batch.group, aggregation)
         coefficients = self._controller.applied()
         share = self._share(replace(batch, weights=weights), rows_with_gradient(batch, self._objective, coefficients))
-        self._sharding.zero_grad()
-        how = Pass.of(self._settings, self._temperature, entropy_grad=bool(coefficients.entropy))
+        self.sharding.zero_grad()
+        how = Pass.of(self.settings, self._temperature, entropy_grad=bool(coefficients.entropy))
         passes = [*share.parts, *share.idle]
         learning = len(passes) - share.still
         loss, logps = 0.0, []
         for number, part in enumerate(passes, start=1):
-            part = part.to(self._sharding.device)
+            part = part.to(self.sharding.device)
             with torch.set_grad_enabled(number <= learning):
-                stats = self._sharding.score(part, how)
+                stats = self.sharding.score(part, how)
             logps.append(stats.logp.detach())
             old = logps[-1] if part.old_logp is None else part.old_logp
             terms = objective(stats.logp, token_inputs(part, old), self._objective, coefficients, stats.entropy)
             if number <= learning:
-                self._sharding.backward(terms.loss, last=number == learning)
+                self.sharding.backward(terms.loss, last=number == learning)
             loss += terms.loss.item()
             totals.add(part.response_mask, stats.entropy, terms)
             totals.add_routing(part.response_mask, stats.routing)
             work.add(len(part))
         with self._changes.one():
-            norm = self._sharding.step(self._lr(self._updates + 1), norm_limit)
+            norm = self.sharding.step(self._lr(self._updates + 1), norm_limit)
         self._updates += accepted(norm, norm_limit)
         loss = self._ranks.total(torch.tensor(loss, dtype=torch.float64)).item()
         logp = share.whole(logps[: len(share.parts)], batch.responses, len(batch), self._ranks)
@@ -245,7 +234,7 @@ class TorchLearner(Learner):
 
     def _lr(self, update: int) -> float:
         """Learning rate of an update, counted from 1."""
-        return self._settings.lr * warmup_then_constant(update, self._settings.warmup)
+        return self.settings.lr * warmup_then_constant(update, self.settings.warmup)
 
     def weights(self) -> Weights:
         """Of one process alone; of several ranks, `Leader` has them."""
@@ -254,17 +243,17 @@ class TorchLearner(Learner):
     @property
     def dtype(self) -> torch.dtype:
         """The precision of passes."""
-        return computes_in(self._settings.compute_dtype, self._sharding.device)
+        return computes_in(self.settings.compute_dtype, self.sharding.device)
 
     def whole(self, names: Sequence[str]) -> list[Tensor]:
         """The whole values of parameters of the model; collective."""
-        return [self._sharding.whole(name) for name in names]
+        return [self.sharding.whole(name) for name in names]
 
     def broken(self) -> int:
-        return self._sharding.broken()
+        return self.sharding.broken()
 
     def rest(self) -> None:
-        self._sharding.rest()
+        self.sharding.rest()
 
     def weights_at(self, directory: Path) -> Weights:
         stored = StoredWeights(directory / WEIGHTS)
@@ -274,13 +263,13 @@ class TorchLearner(Learner):
         self._policy.save(directory)
 
     def save(self, directory: Path) -> None:
-        self._sharding.state.save(directory / WEIGHTS)
+        self.sharding.state.save(directory / WEIGHTS)
         if self._ranks.rank == 0:
             write_json(directory / COUNTERS, self._counters())
 
     def snapshot(self, directory: Path) -> Callable[[], None]:
         counters = dump_json(self._counters())
-        write_weights = self._sharding.state.snapshot(directory / WEIGHTS)
+        write_weights = self.sharding.state.snapshot(directory / WEIGHTS)
 
         def write() -> None:
             if self._ranks.rank == 0:
@@ -294,12 +283,12 @@ class TorchLearner(Learner):
 
     def check(self, directory: Path) -> None:
         """Refuse what `load` could not read; not collective. Raises ValueError for another model's state."""
-        self._sharding.state.check(directory / WEIGHTS)
+        self.sharding.state.check(directory / WEIGHTS)
         read_json(directory / COUNTERS)
 
     def load(self, directory: Path) -> None:
         with self._changes.one():
-            self._sharding.load(directory / WEIGHTS)
+            self.sharding.load(directory / WEIGHTS)
         state = self._ranks.of_first(lambda: read_json(directory / COUNTERS))
         self._updates = int(state.pop("updates"))
         self._controller.load_state_dict(state)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from components.policy import Policy
 from components.policy.lazily import Lazily, Read
-from components.policy.merging import adapted, names
+from components.policy.lora import adapted_matrices, names_in_model
 from components.policy.policy import Apart
 from components.policy.weights import Superseded
 
@@ -70,7 +70,7 @@ class Gathered(Lazily):
         begun: Mapping[str, Tensor],
         learned: Mapping[str, Tensor] | None = None,
     ) -> None:
-        self._names, self._adapted, self._gather = names(policy), adapted(policy), gather
+        self._names, self._adapted, self._gather = names_in_model(policy), adapted_matrices(policy), gather
         self._policy, self.names = policy, self._names.keys()
         self._trained, self._begun = policy.trainable().keys(), begun
         self._learned = {} if learned is None else learned

@@ -30,7 +30,7 @@ from components.errors import CorrectableError, InputError, MachineError
 from components.models import provenance
 from components.models.header import Header, read_header
 from components.policy import Policy, load_policy
-from components.policy.checking import check_policy, check_report
+from components.policy.loading import check_policy, check_report
 from components.policy.policy import quiet
 from components.processes.memory import check_room
 

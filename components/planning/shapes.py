@@ -20,7 +20,7 @@ from components.config.policy import LoraSettings, TinyModel
 from components.errors import InputError
 from components.learner.activations import checkpointed_layers
 from components.policy import Policy
-from components.policy.checking import LOAD_ERRORS
+from components.policy.loading import LOAD_ERRORS
 from components.policy.lora import adapted, base_matrices
 from components.policy.policy import quiet
 from components.policy.quantised import linear_layers

@@ -1,7 +1,7 @@
 """The policy: a causal language model and its tokenizer.
 
-- `policy` — model and tokenizer, rendering prompts, saving; `loading` — loads a safetensors folder;
-  `checking` — refuses broken ones
+- `policy` — model and tokenizer, rendering prompts, saving; `loading` — loads a safetensors folder, and refuses broken
+  ones
 - `tiny` — the model that is trained from scratch in the demo and in tests
 - `logprobs` — token log-probabilities and exact entropies
 - `head` — hidden states first and logits later, whatever the architecture does to them

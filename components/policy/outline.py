@@ -25,8 +25,7 @@ from transformers.utils import GENERATION_CONFIG_NAME
 from components.checkpoints.checks import check_checkpoint
 from components.config.policy import PolicySettings
 from components.device import own_device
-from components.policy.checking import LOAD_ERRORS, check_finite, check_policy, tokenizers_errors
-from components.policy.loading import DTYPES, load_policy
+from components.policy.loading import DTYPES, LOAD_ERRORS, check_finite, check_policy, load_policy, tokenizers_errors
 from components.policy.policy import Policy, quiet
 from components.policy.stored import Stored
 

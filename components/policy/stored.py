@@ -31,6 +31,10 @@ DTYPES = {
     torch.bool: "BOOL",
 }
 """What the format calls the precisions."""
+BUCKET = 64 * 2**20
+"""Bytes of weights that are held at a time on their way from the learner into files or servers. A larger tensor is a
+bucket of its own."""
+SUFFIX = ".safetensors"
 
 
 def header(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bytes:
@@ -49,12 +53,6 @@ def header(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bytes:
     text = json.dumps(entries, separators=(",", ":")).encode()
     text += b" " * (-len(text) % ALIGNED)
     return struct.pack("<Q", len(text)) + text
-
-
-BUCKET = 64 * 2**20
-"""Bytes of weights that are held at a time on their way from the learner into files or servers. A larger tensor is a
-bucket of its own."""
-SUFFIX = ".safetensors"
 
 
 class Stored(Lazily):

@@ -16,6 +16,8 @@ from components.policy.lazily import Lazily
 from components.policy.policy import Policy, quiet
 from components.policy.stored import SUFFIX, header
 
+FILE = f"model{SUFFIX}"
+
 
 class Named(Lazily):
     """``weights`` of a model, by the names that others read from its checkpoint. Each weight of the model is read once
@@ -55,9 +57,6 @@ class Named(Lazily):
 
     def _read(self, source: str) -> Tensor:
         return self._buffers[source].detach() if source in self._buffers else self._weights[source]
-
-
-FILE = f"model{SUFFIX}"
 
 
 def write_policy(policy: Policy, weights: Mapping[str, Tensor], directory: Path) -> None:

@@ -27,6 +27,18 @@ from components.files import read_text
 from components.opening import open_regular
 from components.processes.ranked import is_ranked
 
+GIB = 2**30
+BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.0}
+MALFORMED = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error)
+"""What reading a header that is none may raise."""
+MOST_HEADER = 100_000_000
+"""Bytes of a header; the library that loads weights takes no longer one."""
+ADAMW = 4
+"""Weights, gradients and two moments, in multiples of the weights."""
+MERGED = 3
+"""The base, its merged weights and the model that is saved."""
+HOW = "set policy.dtype=bfloat16, take a smaller model or a larger machine, or end what else takes memory"
+
 
 def available() -> int:
     """Bytes that this process can still get: of the machine, and of every control group that it is in."""
@@ -64,19 +76,6 @@ def _number_of(file: Path, name: str) -> int:
     except (OSError, ValueError):
         return 0
     return next((int(line.split()[1]) for line in lines if line.startswith(f"{name} ")), 0)
-
-
-GIB = 2**30
-BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.0}
-MALFORMED = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error)
-"""What reading a header that is none may raise."""
-MOST_HEADER = 100_000_000
-"""Bytes of a header; the library that loads weights takes no longer one."""
-ADAMW = 4
-"""Weights, gradients and two moments, in multiples of the weights."""
-MERGED = 3
-"""The base, its merged weights and the model that is saved."""
-HOW = "set policy.dtype=bfloat16, take a smaller model or a larger machine, or end what else takes memory"
 
 
 def parameters_in(folder: Path) -> int:

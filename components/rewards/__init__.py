@@ -1,10 +1,10 @@
 """From a completion to a score. Torch-free, but for what `pair_classifier` loads in a worker process.
 
-- `base` — the `Verifier` seam
+- `base` — the `Verifier` seam, equality with the reference, and what stands for the rubric of an environment, which
+  judges episodes (`components.environments`)
 - `countdown` — an expression that reaches a target with given numbers
-- `exact`, `numeric` (with `units`), `symbolic`, `multiple_choice`, `json_answer` — right or wrong
+- `numeric` (with `units`), `symbolic`, `multiple_choice`, `json_answer` — right or wrong
 - `reasoning_gym` — the scorers of that library
-- `environment` — stands for the rubric of an environment, which judges episodes (`components.environments`)
 - `grammar` — what an answer says and whether it is the reference, for `numeric` and `symbolic`
 - `answers` — where a completion states its answer
 - `pair_classifier` — a learned judge
@@ -13,8 +13,8 @@
 - `structure` — code `skeleton`: overlap of names, tree edit distance
 - `consistency` — does the answer follow from the thinking? By `alignment` of the two, or by a `pair_classifier`
 - `sandbox`, `pool`, `process` — the parent's side of the worker processes in which a verifier runs
-- `worker`, `fence` — their own side: limits of time, memory and files, no network, and the codes that begin the reason
-  of what is unscorable
+- `worker` — their own side: limits of time, memory and files, no network, and the codes that begin the reason of what
+  is unscorable
 - `seccomp`, `privileges` — what the kernel refuses them: calls; files, and power over others
 - `scorer` — all of it together with what is added to the raw accuracy, for the loop
 
@@ -28,12 +28,10 @@ from typing import Any
 from components.config.consistency import Consistency
 from components.config.verifiers import PythonVerifier
 from components.config.verifiers import Verifier as VerifierSettings
-from components.rewards.base import Judgement, Verifier, VerifierEntry
+from components.rewards.base import EnvironmentVerifier, ExactVerifier, Judgement, Verifier, VerifierEntry
 from components.rewards.code import CodeVerifier
 from components.rewards.consistency import EmbeddedVerifier, NliVerifier
 from components.rewards.countdown import CountdownVerifier
-from components.rewards.environment import EnvironmentVerifier
-from components.rewards.exact import ExactVerifier
 from components.rewards.functions import OutsideVerifier
 from components.rewards.json_answer import JsonVerifier
 from components.rewards.multiple_choice import MultipleChoiceVerifier

@@ -21,6 +21,8 @@ SPAN = 80
 """Characters next to an equals sign that can belong to its equation."""
 DIGITS = 30
 """Longer numbers are not read."""
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_COMPARISON = re.compile(r"\s*(\d)([<=>])(\d)\s*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +91,6 @@ def value(text: str) -> Fraction | None:
     if len(plain) > DIGITS or not re.fullmatch(r"-?\d+(\.\d+)?", plain, re.ASCII):
         return None
     return Fraction(plain)
-
-
-_WORD = re.compile(r"[^\W\d_]{3,}")
-_COMPARISON = re.compile(r"\s*(\d)([<=>])(\d)\s*", re.ASCII)
 
 
 def last_result(case: Case) -> bool:

@@ -1,4 +1,4 @@
-"""The seam of everything that judges a completion."""
+"""The seam of everything that judges a completion, and the two verifiers that need nothing else."""
 
 from __future__ import annotations
 
@@ -90,3 +90,28 @@ def final_answer(text: str, marker: str | None) -> str | None:
         return text
     _, found, answer = text.rpartition(marker)
     return answer if found else None
+
+
+class ExactVerifier(Verifier):
+    """Right when what follows the last ``marker`` is the reference answer; outer white space does not count."""
+
+    def __init__(self, marker: str) -> None:
+        self.marker = marker
+
+    def accuracy(self, prompt: Prompt, text: str) -> float:
+        answer = final_answer(text, self.marker)
+        return float(answer is not None and answer.strip() == prompt.answer.strip())
+
+    def equivalents(self, prompt: Prompt) -> dict[str, str]:
+        return {"outer white space": self.wrap(f" {prompt.answer}\n")}
+
+
+class EnvironmentVerifier(Verifier):
+    """Stands for the rubric of an environment, which has judged a completion when its episode ends: a text alone is no
+    episode."""
+
+    def __init__(self, accuracy: str, rewards: tuple[str, ...]) -> None:
+        self.judged_by = (accuracy, *rewards)
+
+    def accuracy(self, prompt: Prompt, text: str) -> float:
+        raise Refused("an environment judges the episodes that it has run itself, and no text")

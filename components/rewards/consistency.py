@@ -25,6 +25,8 @@ from components.rewards.base import Verifier
 from components.rewards.pair_classifier import PairClassifier
 from components.types import Prompt
 
+_AGAIN = "run the data stage again"
+
 
 class ConsistencyVerifier(Verifier):
     """Its accuracy is P(consistent | question, thinking, answer).
@@ -43,9 +45,6 @@ class ConsistencyVerifier(Verifier):
     @abstractmethod
     def probability(self, question: str, thinking: str, answer: str) -> float:
         """P(consistent) in [0, 1] of texts that are not empty."""
-
-
-_AGAIN = "run the data stage again"
 
 
 class Weights(Section):

@@ -34,6 +34,7 @@ OF_PROMPT = (
 )
 """Arguments that are the same for every completion of a prompt, by the names that data sets for TRL use.
 ``ground_truth`` is the answer once more."""
+OUTSIDE: Catalog[VerifierEntry] = Catalog(VerifierEntry, {})
 
 
 class PlainFunction:
@@ -149,9 +150,6 @@ def _problems(call: Callable[..., Any], settings: Mapping[str, object], given: S
             yield f"settings.{name} has the name of a column"
         elif not every and name not in named:
             yield f"settings.{name} is no argument of it"
-
-
-OUTSIDE: Catalog[VerifierEntry] = Catalog(VerifierEntry, {})
 
 
 class OutsideVerifier(JudgingVerifier):

@@ -14,6 +14,12 @@ from components.rewards.answers import depth
 from components.rewards.base import Judgement, JudgingVerifier, Refused, final_answer
 from components.types import Prompt
 
+_OPENING = re.compile(r"```(?:json)?\s*+", re.IGNORECASE)
+_CLOSING = re.compile(r"```[^\S\n]*+$", re.MULTILINE)
+"""At the end of a line: a string may hold three backticks."""
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+"""Brackets in one open and close nothing."""
+
 
 def build(schema: Mapping[str, Any]) -> Any:
     """The validator of a schema, by the draft that it names. Nothing is fetched. RE2 runs its patterns: Python's own
@@ -70,13 +76,6 @@ def _error(said: str) -> Any:
     from jsonschema import ValidationError
 
     return ValidationError(said)
-
-
-_OPENING = re.compile(r"```(?:json)?\s*+", re.IGNORECASE)
-_CLOSING = re.compile(r"```[^\S\n]*+$", re.MULTILINE)
-"""At the end of a line: a string may hold three backticks."""
-_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
-"""Brackets in one open and close nothing."""
 
 
 class JsonVerifier(JudgingVerifier):

@@ -13,6 +13,8 @@ from components.types import Prompt
 CONSISTENT = ("consistent", "entailment")
 UNLIMITED = 10**9
 """Tokenizers that know no limit say something larger."""
+READ = 2000
+"""Characters of an answer; a longer one is wrong, since the classifier would not see its end."""
 
 
 class PairClassifier:
@@ -73,10 +75,6 @@ def find_label(names: dict[int, str], wanted: str | None) -> int:
             "reward.consistency.label or reward.verifier.label"
         )
     return int(found[0])
-
-
-READ = 2000
-"""Characters of an answer; a longer one is wrong, since the classifier would not see its end."""
 
 
 class ClassifierVerifier(JudgingVerifier):

@@ -68,11 +68,8 @@ class WorkerProcess:
         os.set_blocking(self.input, False)
         self._unread, self._unsent = b"", memoryview(hello)
         self.started = False
-
-    @property
-    def pid(self) -> int:
+        self.pid = self._process.pid
         """Number of the process, and of its group."""
-        return self._process.pid
 
     @property
     def unsent(self) -> bool:

@@ -4,7 +4,6 @@
 - `torch_engine` — the embedded engine, its own copy of the policy (`PRECISIONS`), and the experts that tokens went to
 - `context` — one batch of it: what the model has read, by its own forward pass or by the lean one
 - `dense` — a lean forward pass, for models that it is known to compute exactly
-- `projection` — its linear layers, with weights that are packed once, when they are loaded
 - `static_cache` — its keys and values, with prompts repeated for every row or shared by a group
 - `draws`, `decoding` — the tokens that are drawn, and what the rows have written
 - `servers` — engines whose completions come from inference servers

@@ -25,6 +25,11 @@ from components.seeds import derive
 from components.types import Completion
 from components.working import Work, working
 
+BUCKET = 128
+"""Rows that a batch has at least before it is parted for the sake of padding: smaller ones cost more than they save."""
+STRETCH = 1.5
+"""A prompt that is that much longer than the shortest of its batch begins another one."""
+
 
 class RouteLog:
     """Routes of one batch while it is decoded: of the prompts, then of one token of each row after the other.
@@ -91,12 +96,6 @@ PRECISIONS: dict[str, Callable[[Policy], Policy]] = {
 for int4 (`rounded_weights`)."""
 
 
-BUCKET = 128
-"""Rows that a batch has at least before it is parted for the sake of padding: smaller ones cost more than they save."""
-STRETCH = 1.5
-"""A prompt that is that much longer than the shortest of its batch begins another one."""
-
-
 class TorchEngine(Engine):
     """Prompts of like length are decoded together; a completion does not depend on the others in its batch but for
     rounding. With mixing it does: the gates of a batch are drawn together, so that the same prompts in other batches
@@ -124,23 +123,18 @@ class TorchEngine(Engine):
     @torch.no_grad()
     def generate(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[tuple[Completion, ...]]:
         most = len(prompts) * sampling.n * sampling.max_new_tokens
-        with working("sampling", most, "tokens", at_most=True) as work:
-            return self._generate(prompts, sampling, work)
-
-    def _generate(
-        self, prompts: Sequence[Sequence[int]], sampling: Sampling, work: Work
-    ) -> list[tuple[Completion, ...]]:
         groups: list[tuple[Completion, ...]] = [()] * len(prompts)
-        for places in buckets([len(prompt) for prompt in prompts], sampling.n, self._rows):
-            batch = [prompts[place] for place in places]
-            device = self._policy.model.device
-            draws = uniform_numbers(sampling.seed, places, sampling.n, sampling.max_new_tokens, device)
-            mixer = self._mixer(sampling, len(batch) * sampling.n, derive(sampling.seed, "mixing", places[0]))
-            with recorded(self._policy.model, self._record_routes) as router:
-                routes = RouteLog(router, batch, sampling.n)
-                completions = self._decode(batch, sampling, draws, mixer, routes, work)
-            for row, place in enumerate(places):
-                groups[place] = tuple(completions[row * sampling.n : (row + 1) * sampling.n])
+        with working("sampling", most, "tokens", at_most=True) as work:
+            for places in buckets([len(prompt) for prompt in prompts], sampling.n, self._rows):
+                batch = [prompts[place] for place in places]
+                device = self._policy.model.device
+                draws = uniform_numbers(sampling.seed, places, sampling.n, sampling.max_new_tokens, device)
+                mixer = self._mixer(sampling, len(batch) * sampling.n, derive(sampling.seed, "mixing", places[0]))
+                with recorded(self._policy.model, self._record_routes) as router:
+                    routes = RouteLog(router, batch, sampling.n)
+                    completions = self._decode(batch, sampling, draws, mixer, routes, work)
+                for row, place in enumerate(places):
+                    groups[place] = tuple(completions[row * sampling.n : (row + 1) * sampling.n])
         return groups
 
     def _decode(

@@ -18,6 +18,9 @@ from components.types import Group, Prompt
 
 Move = Literal["adjacent", "outside"]
 EASIER, STAY, HARDER = -1, 0, 1
+INITIAL_SUCCESS = 0.5
+NEVER_ZERO = 1e-12
+"""Least floor of a probability, in units of 1/K: a draw without replacement needs enough clusters above 0."""
 
 
 def direction(success: float, band: float) -> int:
@@ -59,11 +62,6 @@ def _nearest_free(wanted: int, step: int, taken: set[int], size: int) -> int:
             if 0 <= candidate < size and candidate not in taken:
                 return candidate
     raise AssertionError("a window smaller than its cluster always has a free slot")
-
-
-INITIAL_SUCCESS = 0.5
-NEVER_ZERO = 1e-12
-"""Least floor of a probability, in units of 1/K: a draw without replacement needs enough clusters above 0."""
 
 
 class Ads(Schedule):

@@ -13,6 +13,8 @@ import numpy as np
 
 SUM = 1e-6
 """How far shares may be from 1 in all: rounding, and no more."""
+Array = np.ndarray[Any, np.dtype[Any]]
+Marks = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def whole(state: Mapping[str, Any], field: str) -> int:
@@ -77,10 +79,6 @@ def _is_ascending(values: object, size: int) -> bool:
     if not isinstance(values, list) or any(type(value) is not int for value in values):
         return False
     return sorted(set(values)) == values and all(0 <= value < size for value in values)
-
-
-Array = np.ndarray[Any, np.dtype[Any]]
-Marks = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def pack(values: Array, dtype: str) -> str:

@@ -22,6 +22,9 @@ STRENGTHS = (0.2, 50.0)
 """Least and largest strength of a prior that is estimated."""
 KIND_MEMORY = 0.85
 """What is left after a draw of what was seen of a kind: it follows the policy."""
+BETTER = 0.9
+"""The quantile of the chances among the prompts considered that stands for what the better ones have."""
+TINY = 1e-9
 
 
 class SuccessModel:
@@ -137,11 +140,6 @@ def _alike(moments: Array) -> Array:
         rho = (variance / (mean * (1 - mean)) - chance) / (1 - chance)
         found = 1 / np.clip(rho, 1 / (1 + STRENGTHS[1]), 1 / (1 + STRENGTHS[0])) - 1
     return np.where(count < 2, np.nan, found)
-
-
-BETTER = 0.9
-"""The quantile of the chances among the prompts considered that stands for what the better ones have."""
-TINY = 1e-9
 
 
 class Forecast(Walk):

@@ -12,6 +12,9 @@ from components.scheduling.base import Schedule, State
 from components.scheduling.checks import Array, whole
 from components.types import Prompt
 
+CHUNK = 64
+"""Prompts considered at a time at the least."""
+
 
 class Uniform(Schedule):
     """Draws without replacement inside an epoch; the order of an epoch is a function of seed and epoch number."""
@@ -55,10 +58,6 @@ class Uniform(Schedule):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state)
         self._drawn = whole(state, "drawn")
-
-
-CHUNK = 64
-"""Prompts considered at a time at the least."""
 
 
 class Walk(Uniform):

@@ -18,6 +18,8 @@ from components.types import Prompt
 
 Operation = Callable[[int, int, Forget], str]
 """Two operands and a memory, which is called at every carry or borrow into a next column, to ``steps#answer``."""
+NAMES = ("Ann", "Ben", "Eva", "Leo", "Mia", "Tom")
+THINGS = ("cups", "eggs", "maps", "nuts", "pens", "toys")
 
 
 def add(a: int, b: int, forget: Forget) -> str:
@@ -99,9 +101,6 @@ class Question:
 
 
 Draw = Callable[[Random, int], Question]
-
-NAMES = ("Ann", "Ben", "Eva", "Leo", "Mia", "Tom")
-THINGS = ("cups", "eggs", "maps", "nuts", "pens", "toys")
 
 
 def addition(rng: Random, level: int) -> Question:

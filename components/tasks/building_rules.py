@@ -22,6 +22,15 @@ from components.types import Prompt
 Verb = Literal["require", "forbid"]
 
 AUXILIARY: dict[Verb, str] = {"require": "must", "forbid": "must not"}
+OPENINGS = ("Every", "Each", "Any", "The")
+SUBJECTS = (
+    "corridor", "stair", "ramp", "door", "window", "bedroom", "kitchen", "balcony", "lift", "garage",
+    "fire door", "escape route",
+)  # fmt: skip
+BOUNDS = {"at least": "min", "no less than": "min", "at most": "max", "no more than": "max"}
+MEASURES = {"wide": "width", "high": "height", "long": "length", "deep": "depth"}
+SIZES = {1: (0, 1), 2: (1, 1), 3: (1, 2), 4: (2, 2)}
+"""Level -> numbers of conditions and of requirements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +74,6 @@ class Rule:
 
 
 Draw = Callable[[Random], Phrase]
-
-OPENINGS = ("Every", "Each", "Any", "The")
-SUBJECTS = (
-    "corridor", "stair", "ramp", "door", "window", "bedroom", "kitchen", "balcony", "lift", "garage",
-    "fire door", "escape route",
-)  # fmt: skip
-BOUNDS = {"at least": "min", "no less than": "min", "at most": "max", "no more than": "max"}
-MEASURES = {"wide": "width", "high": "height", "long": "length", "deep": "depth"}
 
 
 def dimension(rng: Random) -> Phrase:
@@ -176,10 +177,6 @@ def _length(rng: Random) -> tuple[str, str]:
     if rng.random() < 0.5:
         return f"{rng.randint(1, 9)}.{rng.randint(1, 9)}", "m"
     return str(rng.randrange(100, 1000, 10)), "mm"
-
-
-SIZES = {1: (0, 1), 2: (1, 1), 3: (1, 2), 4: (2, 2)}
-"""Level -> numbers of conditions and of requirements."""
 
 
 def generate(source: BuildingRulesSource, seed: int) -> list[Prompt]:

@@ -7,6 +7,8 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from torch import Tensor
+
 from components.config import Settings, substance
 from components.config.consistency import EmbeddedConsistency
 from components.config.ppo import GaeAdvantage
@@ -17,6 +19,7 @@ from components.health.monitor import Monitor
 from components.health.responses import Responder
 from components.layout import Layout
 from components.learner.base import Learner
+from components.learner.batch import Batch
 from components.learner.build import build_learner
 from components.learner.critic import Critic
 from components.objectives.ratios import check_correction
@@ -32,13 +35,12 @@ from components.scheduling import Clusters, Schedule, build_schedule
 from components.scheduling.checked import Checked
 from components.seeds import derive
 from components.training.canaries import Canaries
-from components.training.evidence import Evidence
+from components.training.evidence import Evidence, UsualGap, explained
 from components.training.heldout import HeldOut
 from components.training.pipeline import Rollouts
-from components.training.reference import Reference, reads_reference
+from components.training.reference import reads_reference
 from components.training.run import RunState
 from components.training.second_opinion import SecondOpinion
-from components.training.usual_gap import UsualGap, explained
 from components.types import Prompt
 
 T = TypeVar("T")
@@ -47,11 +49,16 @@ Wrap = Callable[[T], T]
 
 @dataclass(frozen=True)
 class Parts:
-    """What `components.training.loop.train` takes."""
+    """What `components.training.loop.train` takes.
+
+    ``policy`` lends its tokenizer. ``reference`` gives log-probabilities ``[B, R]`` (nats) under the policy that the
+    run started from, which the learner keeps; None where nothing reads the KL to it.
+    """
 
     state: RunState
     rollouts: Rollouts
-    reference: Reference
+    policy: Policy
+    reference: Callable[[Batch], Tensor] | None
     second: SecondOpinion
     canaries: Canaries
     stopping: Stopping = STOPPING
@@ -100,7 +107,6 @@ def assembled(
             evidence=Evidence(usual_gap=UsualGap(explained(settings, policy.model.device))),
         )
         stack.callback(state.writer.close)
-        reference = Reference(policy, learner, read=read)
         state.restore()
         scorer = wrap_scorer(stack.enter_context(Scorer(settings.reward, layout.consistency)))
         episodes = stack.enter_context(opened(settings.data.source, settings.reward, policy, state.engine))
@@ -110,7 +116,7 @@ def assembled(
         probed = settings.health.canaries if settings.health.enabled else {}
         canaries = Canaries(collector, policy, probed, getattr(settings.reward.verifier, "marker", None))
         rollouts = stack.enter_context(Rollouts(state, collector, held_out, canaries, second))
-        yield Parts(state, rollouts, reference, second, canaries)
+        yield Parts(state, rollouts, policy, learner.reference if read else None, second, canaries)
 
 
 def _critic(policy: Policy, settings: Settings, layout: Layout) -> Critic | None:

@@ -26,6 +26,9 @@ from components.training.soundness import second_agrees
 from components.training.watching import as_note, looked
 from components.types import Group, StepRecord, Verdict
 
+REVIEWS = ("audit.agreement", SECOND_JUDGES)
+"""Knobs after which the dev split is judged otherwise."""
+
 
 def situation(
     parts: Parts, rollout: Rollout, record: StepRecord, unsound: Sequence[Broken], diagnosis: Diagnosis | None
@@ -86,10 +89,6 @@ def reload(parts: Parts, plan: Plan) -> None:
     """Hand the weights over to the sampler again, where that was decided."""
     if any(change.knob == RELOAD for response in plan.responses for change in response.changes):
         parts.rollouts.load_weights(parts.state.learner.weights())
-
-
-REVIEWS = ("audit.agreement", SECOND_JUDGES)
-"""Knobs after which the dev split is judged otherwise."""
 
 
 def configure(parts: Parts) -> None:

@@ -16,7 +16,7 @@ from components.health.responses import Saved, healthiest
 from components.health.sequential import Count, fell
 from components.training.assembly import Parts
 from components.training.run import RunState
-from components.training.staleness import mismatch
+from components.training.update import mismatch
 from components.types import StepRecord, Verdict
 
 KNOWN = 4
@@ -67,7 +67,7 @@ def _golden(parts: Parts) -> tuple[int, int]:
 def measured(parts: Parts, tried: Experiments, back: Saved | None) -> Experiments:
     """The present policy scored by sampler and learner, and the last healthy one measured again."""
     state = parts.state
-    signals = mismatch(state.learner, parts.rollouts.dev().result(), parts.reference.pad_id)
+    signals = mismatch(state.learner, parts.rollouts.dev().result(), parts.policy.pad_id)
     gaps = {int(name.removeprefix(BY_SERVER)): v for name, v in signals.items() if name.startswith(BY_SERVER)}
     gaps = gaps or ({-1: signals["mismatch_k3"]} if "mismatch_k3" in signals else {})
     tried = replace(tried, mismatch=gaps, mismatch_limit=state.evidence.usual_gap.limit)

@@ -14,8 +14,7 @@ from components.training.conduct import checkpoint, configure, respond, standing
 from components.training.heldout import followed
 from components.training.run import NOT_COUNTED
 from components.training.soundness import inspected, learnable, nothing_learned, usable_groups
-from components.training.staleness import mismatch
-from components.training.update import hand_over, update
+from components.training.update import hand_over, mismatch, update
 from components.training.watching import watch
 from components.types import StepRecord
 
@@ -47,7 +46,7 @@ def _train(parts: Parts, on_step: OnStep) -> None:
             rollout = parts.rollouts.take()
             parts.rollouts.rest()
         likely = parts.canaries.likelihood(state.learner, state.progress, state.evidence.jumps.latest)
-        gap = mismatch(state.learner, evaluations[0].result(), parts.reference.pad_id) if parts.rollouts.ahead else {}
+        gap = mismatch(state.learner, evaluations[0].result(), parts.policy.pad_id) if parts.rollouts.ahead else {}
         usable = learnable(parts, rollout)
         updated = update(parts, usable, settings, seed, with_kl=due)
         dev, probed = usable_groups(parts, evaluations[0].result()), [*evaluations[1].result(), *likely]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from components.rollout import Rollout
 from components.types import Completion, Group, Mix, Prompt, Score
 
 Row = dict[str, Any]
+PAIRS = ("parts", "metrics")
 
 
 def to_row(rollout: Rollout) -> Row:
@@ -49,50 +50,34 @@ def _read_group(row: Row, prompts: Mapping[str, Prompt]) -> Group:
 
 def _completion(one: Completion) -> Row:
     routes = None if one.routes is None else {"type": str(one.routes.dtype), "values": one.routes.tolist()}
-    return {
-        "token_ids": one.token_ids,
-        "logprobs": _numbers(one.logprobs),
-        "finish_reason": one.finish_reason,
-        "text": one.text,
-        "mixes": [asdict(mix) for mix in one.mixes],
-        "sampled": one.sampled,
-        "routes": routes,
-        "versions": one.versions,
-        "server": one.server,
-    }
+    row = {field.name: getattr(one, field.name) for field in fields(one)}
+    return row | {"logprobs": _numbers(one.logprobs), "mixes": [asdict(mix) for mix in one.mixes], "routes": routes}
 
 
 def _read_completion(row: Row) -> Completion:
-    routes = row["routes"]
-    return Completion(
-        tuple(row["token_ids"]),
-        tuple(float(value) for value in row["logprobs"]),
-        row["finish_reason"],
-        row["text"],
-        tuple(Mix(mix["position"], tuple(mix["token_ids"]), tuple(mix["weights"])) for mix in row["mixes"]),
-        None if row["sampled"] is None else tuple(row["sampled"]),
-        None if routes is None else np.array(routes["values"], routes["type"]),
-        tuple(row["versions"]),
-        row["server"],
-    )
+    routes, mixes = row["routes"], tuple(Mix(**_as_tuples(mix)) for mix in row["mixes"])
+    read = {
+        "logprobs": tuple(map(float, row["logprobs"])),
+        "mixes": mixes,
+        "routes": None if routes is None else np.array(routes["values"], routes["type"]),
+    }
+    return Completion(**_as_tuples(row) | read)
 
 
 def _score(one: Score) -> Row:
     """Parts and metrics as pairs: sums over them depend on their order, which JSON with sorted keys would change."""
-    return {
-        "accuracy": one.accuracy,
-        "parts": [[name, *_numbers([value])] for name, value in one.parts.items()],
-        "unscorable": one.unscorable,
-        "weight": one.weight,
-        "metrics": [[name, *_numbers([value])] for name, value in one.metrics.items()],
-    }
+    row = {field.name: getattr(one, field.name) for field in fields(one)}
+    return row | {kind: [[name, *_numbers([value])] for name, value in row[kind].items()] for kind in PAIRS}
 
 
 def _read_score(row: Row) -> Score:
-    parts, metrics = ({name: float(value) for name, value in row[kind]} for kind in ("parts", "metrics"))
-    return Score(row["accuracy"], parts, row["unscorable"], row["weight"], metrics)
+    return Score(**row | {kind: {name: float(value) for name, value in row[kind]} for kind in PAIRS})
 
 
 def _numbers(values: Sequence[float]) -> list[float | str]:
     """JSON has no NaN and no infinity; they are written as text."""
     return [value if math.isfinite(value) else str(value) for value in values]
+
+
+def _as_tuples(row: Row) -> Row:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}

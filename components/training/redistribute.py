@@ -27,6 +27,10 @@ from components.types import Completion, Group, Score
 Ids = tuple[int, ...]
 Row = tuple[Ids, Ids]
 """A context and its continuation, of one token at least."""
+Scorer = Callable[[Sequence[Row]], Tensor]
+"""Rows -> log p(continuation | context) of each, ``[rows]`` nats."""
+ROWS_AT_ONCE = 1024
+"""Groups are scored together while their rows cannot be more than this, to bound the memory."""
 
 
 @dataclass(frozen=True)
@@ -111,12 +115,6 @@ def same_place(step: int, steps: int, natural: Sequence[int]) -> int:
     """Where another completion stands after the same share of its steps (a token's index); never at its end."""
     same = min(len(natural) - 1, (2 * step * len(natural) + steps) // (2 * steps))
     return natural[same - 1] if same else 0
-
-
-Scorer = Callable[[Sequence[Row]], Tensor]
-"""Rows -> log p(continuation | context) of each, ``[rows]`` nats."""
-ROWS_AT_ONCE = 1024
-"""Groups are scored together while their rows cannot be more than this, to bound the memory."""
 
 
 class Redistribution(NamedTuple):

@@ -22,7 +22,7 @@ def usable_groups(parts: Parts, groups: Sequence[Group]) -> list[Group]:
     state = parts.state
     if not state.guard.enabled:
         return list(groups)
-    settings, end_tokens = state.responder.settings, {parts.reference.policy.eos_id}
+    settings, end_tokens = state.responder.settings, {parts.policy.eos_id}
     return [group for group in groups if usable(group, settings, end_tokens)]
 
 
@@ -60,7 +60,7 @@ def inspect(parts: Parts, rollout: Rollout, updated: Updated, golden: Sequence[R
         settings=state.responder.settings,
         signals=updated.signals | signals,
         sampled=sampled,
-        ends={parts.reference.policy.eos_id},
+        ends={parts.policy.eos_id},
         trained=rollout.trained,
         prompts=state.prompts,
         agreement=updated.agreement,

@@ -20,13 +20,13 @@ from components.config.objective import KlReward
 from components.config.ppo import GaeAdvantage
 from components.learner.base import IN_FORCE, Learner, settings_checksum
 from components.learner.batch import Batch, build_batch
+from components.learner.signals import mismatch_signals
 from components.objectives.advantages import ADVANTAGES, rewards_of
 from components.objectives.tokens import usable
 from components.policy.weights import Weights
 from components.rollout import Rollout
 from components.training.assembly import Parts
 from components.training.credit import Credit
-from components.training.staleness import named, staleness
 from components.training.watching import looked
 from components.types import Group
 
@@ -34,6 +34,8 @@ FAMILIES = 2
 """Families that are looked at in a step, in turn; two rows of each, in the demo 4 of 256."""
 AT_MOST = 5.0
 """Nats that one token counts at most in `Effect.moved`: a mean over few tokens would be that of its rarest one."""
+Signals = dict[str, float]
+MISMATCH = "mismatch_"
 
 
 class Effect(NamedTuple):
@@ -131,11 +133,11 @@ def update(parts: Parts, rollout: Rollout, settings: Settings, seed: int, *, wit
     """
     if not any(group.completions for group in rollout.trained):
         return Updated()
-    state, reference = parts.state, parts.reference
-    batch = build_batch(rollout.trained, reference.pad_id, settings.objective.overlong_filter)
-    if reference.read and (with_kl or settings.objective.kl):
-        batch = replace(batch, ref_logp=reference.logprobs(batch))
-    credit = Credit(state.learner, state.critic, reference.policy, settings.objective)
+    state = parts.state
+    batch = build_batch(rollout.trained, parts.policy.pad_id, settings.objective.overlong_filter)
+    if parts.reference is not None and (with_kl or settings.objective.kl):
+        batch = replace(batch, ref_logp=parts.reference(batch))
+    credit = Credit(state.learner, state.critic, parts.policy, settings.objective)
     batch, signals = credit.assign(batch, rollout.trained, state.progress)
     agrees = agreement(batch, rollout.trained, settings)
     if state.critic is not None and state.progress < settings.learner.critic.pretrain_steps:
@@ -209,3 +211,40 @@ def hand_over(learner: Learner, load: Callable[[Weights], object]) -> dict[str, 
     if not broken:
         load(learner.weights())
     return {"nonfinite_weights": float(broken)}
+
+
+def staleness(batch: Batch, version: int, updates: int) -> Signals:
+    """Updates of the policy between the weights that sampled a token and those that an update of it starts from.
+
+    ``staleness`` is their mean over the tokens that count and over the step's updates, ``staleness_max`` the largest.
+    Empty where the batch does not know its versions.
+
+    Args:
+        version: number of the hand-over that the step starts from. Each is ``updates`` updates after the one before,
+            those that were skipped included.
+    """
+    if batch.versions is None or not batch.response_mask.any():
+        return {}
+    age = (version - batch.versions[batch.response_mask]).double() * updates
+    return {"staleness": age.mean().item() + (updates - 1) / 2, "staleness_max": age.max().item() + updates - 1}
+
+
+def named(update: Signals, batch: Batch, version: int) -> Signals:
+    """The update's signals under the names that they deserve.
+
+    A gap between sampler and learner that is more than a matter of rounding is a fault where both have the same
+    weights (``mismatch_*``), and what was to be expected where the policy has moved since (``drift_*``).
+    """
+    fresh = batch.versions is None or not bool((batch.versions[batch.response_mask] < version).any())
+    if fresh:
+        return update
+    return {name.replace(MISMATCH, "drift_"): value for name, value in update.items()}
+
+
+def mismatch(learner: Learner, groups: Sequence[Group], pad_id: int) -> Signals:
+    """``mismatch_*`` of completions that were sampled with the learner's present weights."""
+    if not any(group.completions for group in groups):
+        return {}
+    batch = build_batch(groups, pad_id)
+    found = mismatch_signals(replace(batch, old_logp=learner.logprobs(batch)), None)
+    return {name: value for name, value in found.items() if name.startswith(MISMATCH)}

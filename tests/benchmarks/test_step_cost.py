@@ -19,7 +19,6 @@ from components.learner.torch_learner import TorchLearner
 from components.rewards import Scorer
 from components.rollout.torch_engine import TorchEngine
 from components.stages import run_stage
-from components.training.reference import Reference
 from tests.benchmarks.timed import timed
 from tests.recipes import CONFIGS, prepare
 
@@ -27,7 +26,7 @@ STEPS = int(os.environ.get("EVENKEEL_BENCH_STEPS", "8"))
 PARTS: dict[str, tuple[type, str]] = {
     "rollout": (TorchEngine, "generate"),
     "scoring": (Scorer, "score_groups"),
-    "log-probabilities of the reference": (Reference, "logprobs"),
+    "log-probabilities of the reference": (TorchLearner, "reference"),
     "update": (TorchLearner, "step"),
     "sync": (TorchEngine, "load_weights"),
 }

@@ -24,9 +24,8 @@ from components.evaluation.statistics import wilson
 from components.files import read_json, write_json, write_jsonl
 from components.layout import Layout
 from components.rewards import build_verifier
-from components.rewards.base import Verifier
+from components.rewards.base import ExactVerifier, Verifier
 from components.rewards.code.tests import exploits
-from components.rewards.exact import ExactVerifier
 from components.rewards.sandbox import Sandbox
 from components.stages import audit as stage
 from components.stages.train import overridden

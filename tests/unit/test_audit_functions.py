@@ -16,7 +16,7 @@ from components.config import load
 from components.config.reward import RewardSettings
 from components.files import read_json, read_text, write_jsonl
 from components.layout import Layout
-from components.rewards.exact import ExactVerifier
+from components.rewards.base import ExactVerifier
 from components.rewards.sandbox import Sandbox
 from components.stages import audit as stage
 from components.types import Completion, Prompt

@@ -18,8 +18,7 @@ from components.config import reward
 from components.config.answers import AnswerKind
 from components.config.audit import AuditSettings
 from components.rewards import build_verifier
-from components.rewards.base import Refused, Verifier
-from components.rewards.exact import ExactVerifier
+from components.rewards.base import ExactVerifier, Refused, Verifier
 from components.rewards.sandbox import Sandbox
 from components.types import Prompt, Score
 from tests.benchmarks.audit.corpus import CORPORA

@@ -14,7 +14,7 @@ from toys import kinds, lengths, near, settings
 
 from components.config.exploration import ClipCov, EntropyBonus, EntropyTarget, KlCov, TokenSelection, TopEntropy
 from components.config.objective import KlTarget
-from components.learner.coefficients import Controller
+from components.learner.objective import Controller
 from components.objectives.controllers import (
     Coefficients,
     adaptive_kl,

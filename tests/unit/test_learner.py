@@ -317,7 +317,7 @@ def test_a_token_without_a_number_is_left_out_and_reported_and_the_update_goes_o
 def test_activation_checkpointing_changes_no_bit_and_turns_no_dropout_on(model, monkeypatch):
     # Where it is on, the model computes by its own pass.
     monkeypatch.setattr("components.policy.logprobs.lean_pass", lambda _: None)
-    monkeypatch.setattr("components.learner.sharding.plain.lean_pass", lambda _: None)
+    monkeypatch.setattr("components.learner.sharding.base.lean_pass", lambda _: None)
     kept = learner_of(model(), learner={"updates_per_step": 2})
     computed_again = learner_of(model(), learner={"updates_per_step": 2, "activation_checkpointing": True})
     assert steps(computed_again, 3) == steps(kept, 3)

@@ -12,8 +12,7 @@ from torch.nn import Parameter
 
 from components.config.base import AdamWSettings
 from components.health.invariants import largest_step
-from components.learner.optimizer import ClippedAdamW
-from components.learner.steadiness import spread
+from components.learner.optimizer import ClippedAdamW, spread
 
 
 def optimizer(**settings: object) -> tuple[ClippedAdamW, Parameter]:

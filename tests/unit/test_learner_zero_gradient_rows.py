@@ -10,7 +10,7 @@ from components.config.objective import ObjectiveSettings
 from components.config.training import LearnerSettings
 from components.learner import torch_learner
 from components.learner.batch import Batch
-from components.learner.inputs import only_advantages, rows_with_gradient
+from components.learner.objective import only_advantages, rows_with_gradient
 from components.learner.torch_learner import TorchLearner
 from components.objectives.controllers import Coefficients
 from components.objectives.objective import objective

@@ -18,8 +18,7 @@ from components.files import manifest
 from components.learner.weights import Gathered
 from components.policy import Policy, load_policy, stored
 from components.policy.lazily import Lazily
-from components.policy.lora import adapted
-from components.policy.merging import Initial, names
+from components.policy.lora import Initial, adapted, names_in_model
 from components.policy.outline import filled, is_hollow, outline
 from components.policy.stored import Stored, buckets, write_buckets
 from components.policy.tiny import build_model
@@ -195,7 +194,9 @@ class TestAnOutline:
         found, weights = outline(tmp_path, PolicySettings())
         apart, whole = adapted(found, LORA, seed=3), adapted(policy(), LORA, seed=3)
         state, expected = Initial(apart, weights), Initial(whole, None)
-        assert {name for name, _ in whole.model.named_parameters()} <= state.keys() | set(names(whole).values())
+        assert {name for name, _ in whole.model.named_parameters()} <= state.keys() | set(
+            names_in_model(whole).values()
+        )
         assert all(torch.equal(state[name], expected[name]) for name, _ in whole.model.named_parameters())
 
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from components.config.sandbox import SandboxSettings
 from components.config.verifiers import ExactVerifier
 from components.errors import EvenkeelError
-from components.rewards.fence import CODES
 from components.rewards.sandbox import Sandbox
 from components.rewards.seccomp import (
     ALLOW,
@@ -33,6 +32,7 @@ from components.rewards.seccomp import (
     code_filter,
     network_filter,
 )
+from components.rewards.worker import CODES
 from components.types import Score
 from tests.unit.sandboxes import HOSTILE, RIGHT, WRONG, judge
 

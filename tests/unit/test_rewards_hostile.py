@@ -10,8 +10,8 @@ import pytest
 from components.config.answers import CodeVerifier, JsonVerifier, MathVerifier, MultipleChoiceVerifier
 from components.config.sandbox import SandboxSettings
 from components.config.verifiers import ExactVerifier, NumericVerifier
-from components.rewards.fence import CODES
 from components.rewards.sandbox import Sandbox
+from components.rewards.worker import CODES
 from components.types import Prompt
 from tests.tiers import slow_but
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from components.config import reward
 from components.config.base import Section
 from components.rewards import VERIFIERS, build_verifier
-from components.rewards.exact import ExactVerifier
+from components.rewards.base import ExactVerifier
 from components.rewards.numeric import NumericVerifier
 from components.rewards.scorer import soft_overlong
 from components.types import Prompt

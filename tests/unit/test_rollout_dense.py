@@ -28,8 +28,7 @@ from components.policy import Policy
 from components.policy.quantised import in_int8
 from components.rollout import context, dense, static_cache
 from components.rollout.base import Sampling
-from components.rollout.dense import dense_model
-from components.rollout.projection import Projection, packable
+from components.rollout.dense import Projection, dense_model, packable
 from components.rollout.torch_engine import TorchEngine
 from components.types import Completion
 

@@ -20,8 +20,7 @@ from components.layout import Layout
 from components.reasoning_gym.entries import dumps, loads
 from components.reasoning_gym.library import names
 from components.stages import data as data_stage
-from components.tasks.reasoning_gym import check_sources, generate, generator, process
-from components.tasks.reasoning_gym.generator import difficulty, generate_each
+from components.tasks.reasoning_gym import check_sources, difficulty, generate, generate_each, process
 from tests.unit.factories import settings
 
 SUMS = {"min_terms": 2, "max_terms": 2}
@@ -48,7 +47,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 yield request["name"], error
 
     before = random.getstate()
-    monkeypatch.setattr(generator, "made_by_library", made)
+    monkeypatch.setattr("components.tasks.reasoning_gym.made_by_library", made)
     yield
     random.setstate(before)
 

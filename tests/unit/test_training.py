@@ -23,7 +23,7 @@ from components.stages import train as stage
 from components.training import assembly, conduct, soundness
 from components.training import update as updating
 from components.training.heldout import HeldOut
-from components.training.reference import Reference, reads_reference
+from components.training.reference import reads_reference
 from components.training.run import RunState
 from components.types import StepRecord
 from tests.tiers import slow_but
@@ -394,15 +394,15 @@ def test_held_out_figures_of_nothing_do_not_exist():
 
 def test_the_reference_stays_where_it_was_when_the_policy_moves():
     micro = policy()
-    reference = Reference(micro, build_learner(micro, settings(), reference=True))
+    learner = build_learner(micro, settings(), reference=True)
     measured = held_out(parity)
     groups = measured._collector.groups(prompts(2), measured._collector.sampling(seed=0))
-    batch = build_batch(groups, reference.pad_id)
-    before = reference.logprobs(batch)
+    batch = build_batch(groups, micro.pad_id)
+    before = learner.reference(batch)
     with torch.no_grad():
         for parameter in micro.model.parameters():
             parameter.add_(1.0)
-    assert torch.equal(reference.logprobs(batch), before)
+    assert torch.equal(learner.reference(batch), before)
     assert torch.allclose(before[batch.response_mask], batch.rollout_logp[batch.response_mask], atol=1e-4)
 
 

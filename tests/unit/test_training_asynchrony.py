@@ -30,7 +30,7 @@ from components.training.assembly import assembled
 from components.training.background import worker
 from components.training.pending import from_row, to_row
 from components.training.run import RunState
-from components.training.staleness import staleness
+from components.training.update import staleness
 from components.types import Completion, Group, Mix, Score
 from tests.benchmarks.health.faults.base import Around
 from tests.tiers import slow_but

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from components.config import Settings
-from components.training.usual_gap import FIRST, UsualGap, explained
+from components.training.evidence import FIRST, UsualGap, explained
 from tests.unit.factories import settings
 
 

@@ -1,7 +1,6 @@
 """How weights, gradients and optimizer state of one model lie in the memory of one process, or of several.
 
-- `base` — the `Sharding` seam, and what those over several ranks have in common
-- `plain` — all of it in one process
+- `base` — the `Sharding` seam, all of it in one process, and what those over several ranks have in common
 - `source` — where ranks get the weights that they begin with
 - `zero` — DeepSpeed ZeRO
 - `fsdp2` — PyTorch's fully sharded data parallel

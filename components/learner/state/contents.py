@@ -18,6 +18,11 @@ from torch.distributed.checkpoint.planner import TensorWriteData, WriteItem, Wri
 from torch.distributed.tensor import DTensor, Shard
 from torch.nn import Parameter
 
+MOMENTS = ("exp_avg", "exp_avg_sq")
+"""What AdamW keeps for every element of a parameter."""
+WEIGHT, STEP = "weight/", "optimizer/step/"
+"""Before the name of a parameter in a state."""
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -62,12 +67,6 @@ class Piece:
 
     def __get_tensor_shard__(self, _: int) -> Tensor:
         return self.values
-
-
-MOMENTS = ("exp_avg", "exp_avg_sq")
-"""What AdamW keeps for every element of a parameter."""
-WEIGHT, STEP = "weight/", "optimizer/step/"
-"""Before the name of a parameter in a state."""
 
 
 class Contents(ABC):

@@ -60,10 +60,7 @@ class LeanPass:
         self._heads, self._kv_heads = int(config.num_attention_heads), int(config.num_key_value_heads)
         self._head_dim, self._scale = int(attention.head_dim), float(attention.scaling)
         self._body, self._head, self._dtype = body, model.get_output_embeddings(), dtype
-
-    @property
-    def vocabulary(self) -> int:
-        return int(self._head.weight.shape[0])
+        self.vocabulary = int(self._head.weight.shape[0])
 
     def hidden(self, batch: Packed) -> Tensor:
         """Hidden states ``[W, H]`` that the wanted tokens are predicted from."""

@@ -11,6 +11,10 @@ from torch.nn import functional
 
 SIZES = 64
 """The number of tokens is filled up to a multiple of it: products of sizes that were seen before start faster."""
+SHORT = 192
+"""Keys up to which attention is computed as plain products: fused kernels only pay for longer ones on a CPU."""
+HIDDEN = -1e30
+"""Added to the scores of what must not be seen. Finite: an empty seat that sees nothing gives no NaN."""
 
 
 class Seats(NamedTuple):
@@ -82,12 +86,6 @@ def _distinct(group: Tensor | None, rows: int) -> tuple[Tensor, Tensor]:
     values, number = torch.unique(group, return_inverse=True)
     first = torch.full_like(values, rows).scatter_reduce(0, number, torch.arange(rows), "amin")
     return first, number
-
-
-SHORT = 192
-"""Keys up to which attention is computed as plain products: fused kernels only pay for longer ones on a CPU."""
-HIDDEN = -1e30
-"""Added to the scores of what must not be seen. Finite: an empty seat that sees nothing gives no NaN."""
 
 
 class Attention:

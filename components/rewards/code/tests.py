@@ -8,6 +8,25 @@ import builtins
 from dataclasses import dataclass
 from typing import Any
 
+_ALWAYS_EQUAL = """\
+class Anything:
+    def _true(self, *_):
+        return True
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __bool__ = _true
+    def _same(self, *_, **__):
+        return self
+    __call__ = __add__ = __sub__ = __mul__ = __getitem__ = __getattr__ = _same
+    __hash__ = object.__hash__
+"""
+_TRUE = """\
+class Anything:
+    def __bool__(self):
+        return True
+    def __eq__(self, other):
+        return self
+"""
+_SHADOWED = ("set", "len", "sorted", "list", "tuple", "str", "sum", "abs", "round", "all", "any", "isinstance")
+
 
 @dataclass(frozen=True, slots=True)
 class Test:
@@ -49,26 +68,6 @@ def _test(condition: ast.expr) -> Test:
             except ValueError:
                 continue
     return Test(f"not not ({ast.unparse(condition)})", True)
-
-
-_ALWAYS_EQUAL = """\
-class Anything:
-    def _true(self, *_):
-        return True
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __bool__ = _true
-    def _same(self, *_, **__):
-        return self
-    __call__ = __add__ = __sub__ = __mul__ = __getitem__ = __getattr__ = _same
-    __hash__ = object.__hash__
-"""
-_TRUE = """\
-class Anything:
-    def __bool__(self):
-        return True
-    def __eq__(self, other):
-        return self
-"""
-_SHADOWED = ("set", "len", "sorted", "list", "tuple", "str", "sum", "abs", "round", "all", "any", "isinstance")
 
 
 def exploits(reference: str) -> dict[str, str]:

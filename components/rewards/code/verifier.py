@@ -7,7 +7,7 @@ import re
 import secrets
 from typing import Any, NamedTuple
 
-from components.rewards.base import Judgement, JudgingVerifier, Refused
+from components.rewards.base import Judgement, JudgingVerifier, Refused, final_answer
 from components.rewards.code.child import Limits
 from components.rewards.code.template import Template
 from components.rewards.code.tests import Tests, exploits, read_tests
@@ -18,6 +18,8 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 _OPENING = re.compile(r"([ \t]*)(`{3,}|~{3,})([^`]*)")
 _OPENING_AFTER_WORDS = re.compile(r"().*?(?<!`)(`{3,}+)[ \t]*((?:python|py)3?\b[^`]*)", re.IGNORECASE)
 _WORD = re.compile(r"[\s{.]*([\w+-]*)")
+VALUE_CHARS = 100_000
+"""A longer value equals nothing."""
 
 
 class Block(NamedTuple):
@@ -75,10 +77,6 @@ def code_block(text: str) -> str | None:
     return python[-1] if python else unnamed[-1] if unnamed else None
 
 
-VALUE_CHARS = 100_000
-"""A longer value equals nothing."""
-
-
 class CodeVerifier(JudgingVerifier):
     """The accuracy is 1 where every test holds; with ``score`` share it is the share of those that do.
 
@@ -114,13 +112,12 @@ class CodeVerifier(JudgingVerifier):
         return {name: self.wrap(source) for name, source in exploits(prompt.answer).items()}
 
     def _code(self, text: str) -> str | None:
-        if self.marker:
-            _, found, text = text.rpartition(self.marker)
-            if not found:
-                return None
-        source = code_block(text)
+        answer = final_answer(text, self.marker)
+        if answer is None:
+            return None
+        source = code_block(answer)
         if source is None and self.marker:
-            source = text
+            source = answer
         return None if source is None or len(source) > self._max_chars or not source.strip() else source
 
     def _passed(self, source: str, reference: Tests) -> int:

@@ -19,6 +19,7 @@ LARGEST, MAX_ANGLE = 10**7, 10**12
 
 Value = Any
 """A `Fraction`, or a real or complex number of mpmath."""
+MAX_FACTORIAL = 2000
 
 
 @cache
@@ -99,9 +100,6 @@ def rounded(value: Value, decimals: int) -> Fraction | None:
     if not is_real(value) or not abs(value) < MAX_ANGLE:
         return None
     return Fraction(int(mp.nint(mp.re(value) * 10**decimals)), 10**decimals)
-
-
-MAX_FACTORIAL = 2000
 
 
 def constant(name: str) -> Value:

@@ -85,7 +85,7 @@ class Expressions(Cursor, ABC):
         return opens and self._tokens[self._at + 1].kind != "word"
 
     def _power(self) -> Node:
-        base = self._postfix()
+        base = self._after(self._primary())
         if not self.skip("sign", "^"):
             return base
         self._deeper()
@@ -94,9 +94,6 @@ class Expressions(Cursor, ABC):
         self._depth -= 1
         exponent = Node("neg", (exponent,)) if sign == "-" else exponent
         return self._after(Node("pow", (scalar(base), exponent)))
-
-    def _postfix(self) -> Node:
-        return self._after(self._primary())
 
     def _after(self, found: Node) -> Node:
         signs = 0
@@ -186,7 +183,7 @@ class Expressions(Cursor, ABC):
                 self._at -= 1
                 self._tokens[self._at] = token._replace(text=rest, spaced=False)
             return number(digit)
-        return self._primary() if not self.next("sign", "(") else self._postfix()
+        return self._after(self._primary()) if self.next("sign", "(") else self._primary()
 
     def _bracketed(self, opening: str) -> Node:
         if opening == "{":

@@ -10,7 +10,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
+from operator import add, mul
 from typing import Any
 
 from components.rewards.grammar.arithmetic import Value, alike, call, constant, context, divided, inexact, power
@@ -101,9 +102,9 @@ def evaluate(node: Node, point: int) -> Value:
         case "percent":
             return divided(found[0], Fraction(100))
         case "add":
-            return _folded(found, lambda one, two: one + two)
+            return _folded(found, add)
         case "mul":
-            return _folded(found, lambda one, two: one * two)
+            return _folded(found, mul)
         case "div":
             return divided(*found)
         case "pow":
@@ -112,7 +113,4 @@ def evaluate(node: Node, point: int) -> Value:
 
 
 def _folded(found: list[Value], operation: Callable[[Value, Value], Value]) -> Value:
-    total = found[0]
-    for value in found[1:]:
-        total = operation(*alike(total, value))
-    return total
+    return reduce(lambda total, value: operation(*alike(total, value)), found)

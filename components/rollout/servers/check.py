@@ -37,6 +37,8 @@ FEW = 32
 """Tokens below which that share means nothing: with so many, rounding alone reaches it once in a million hand-overs."""
 LEAST = 1e-6
 """Nats that a token must have moved to count: below it everything is rounding, and old weights do no harm."""
+TOKENS = 64
+"""Of the text: twice what a test for old weights needs, and short, as it is computed after every hand-over."""
 
 
 class Gap(NamedTuple):
@@ -151,10 +153,6 @@ def check_tokens(name: str, url: str, text: str, found: Sequence[int] | None, ow
             where=url,
             how="start it with the policy's own tokenizer",
         )
-
-
-TOKENS = 64
-"""Of the text: twice what a test for old weights needs, and short, as it is computed after every hand-over."""
 
 
 class Proof:

@@ -72,7 +72,7 @@ class ServerEngine(Engine):
         self._policy, self._settings, self._temperature = policy, servers, settings.temperature
         dtype = str(policy.model.dtype).removeprefix("torch.") if servers.dtype == "policy" else servers.dtype
         self._dtype: str = dtype
-        self._labels, self._number, self._torn = Labels(), 1, ""
+        self._labels, self.version, self._torn = Labels(), 1, ""  # the number of the latest hand-over
         # In a folder that others may use as well everything of ours lies in one of our own.
         own = logs / "rollout" if servers.folder is None else servers.folder / f"evenkeel-{self._labels.run}"
         self._folder, self._log = own.absolute(), logs / "rollout.jsonl"
@@ -87,25 +87,20 @@ class ServerEngine(Engine):
         # What servers begin with can be read whatever the learner does meanwhile.
         self._weights: Mapping[str, Tensor] = stored(self._folder / MODEL, self._apart)
         self._kept, self._scored_in = 0, present.dtype
-        seed = derive(0, "check", self._number) % SEEDS
+        seed = derive(0, "check", self.version) % SEEDS
         self._proof = Proof(policy, servers.check, settings.temperature, seed, present.scores)
         device = next(iter(present.values())).device
         self._transfer = build_transfer(servers, dtype, self._folder, device, self._apart)
         self._loop = Background()
         canary = (self._proof.prompt, self._proof.stop)
         try:
-            self._fleet = Fleet(places, self._prepare, lambda: self._number, servers, canary, self._note)
+            self._fleet = Fleet(places, self._prepare, lambda: self.version, servers, canary, self._note)
             with working(f"starting {len(places)} inference servers"):
                 self._loop.run(self._fleet.start())
             self._proof.started()
         except BaseException:
             self.close()
             raise
-
-    @property
-    def version(self) -> int:
-        """The number of the latest hand-over."""
-        return self._number
 
     def generate(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> list[tuple[Completion, ...]]:
         """As `Engine.generate`. Batches on a server differ from run to run, and so may the last bits of a
@@ -121,18 +116,18 @@ class ServerEngine(Engine):
             what = "the servers sleep, and no weights have been handed over since"
             raise PeerLost(what, where="rollout.engine", how="start the run again from its newest checkpoint")
         check_room(self.max_positions, prompts, sampling)
-        requests, since = requested(self._policy, prompts, sampling), self._number
+        requests, since = requested(self._policy, prompts, sampling), self.version
         with working("sampling on servers", len(prompts) * sampling.n, "completions") as work:
 
             def sound(written: Sequence[Written]) -> None:
                 for one in written:
-                    self._labels.numbers(one.labels, since, self._number)
+                    self._labels.numbers(one.labels, since, self.version)
                 work.add(len(written))
 
             answers = self._loop.run(self._fleet.answer(requests, sound))
 
         def completion(one: Written) -> Completion:
-            return completed(self._policy, sampling, one, self._labels.numbers(one.labels, since, self._number))
+            return completed(self._policy, sampling, one, self._labels.numbers(one.labels, since, self.version))
 
         return [tuple(map(completion, answer)) for answer in answers]
 
@@ -224,9 +219,9 @@ class ServerEngine(Engine):
 
     async def _hand_over(self, weights: Mapping[str, Tensor], expected: Tensor | None) -> None:
         async with self._fleet.updating():
-            self._number += 1
+            self.version += 1
             self._weights, before = weights, self._proof.renew(expected)
-            servers = await self._given(self._fleet.serving, self._number, weights)
+            servers = await self._given(self._fleet.serving, self.version, weights)
             self._fleet.wake()
             answers = await together([self._attempt(server, self._scored(server)) for server in servers])
             for server, said in zip(servers, answers, strict=True):
@@ -281,11 +276,11 @@ class ServerEngine(Engine):
         server.slots = facts.max_num_seqs
         await self._transfer.open(client, facts)
         async with self._fleet.lock:  # not in the middle of a hand-over
-            number, weights = self._number, self._weights
+            number, weights = self.version, self._weights
         try:
             await self._given([server], number, weights)
         except Superseded as error:
-            while number == self._number:  # the learner is at work; what it makes of the weights comes next
+            while number == self.version:  # the learner is at work; what it makes of the weights comes next
                 await asyncio.sleep(POLL)
             raise ServerFault(str(error)) from error
         # A server's first tokens take long: it compiles what it needs.
@@ -293,7 +288,7 @@ class ServerEngine(Engine):
         await self._proof.begin(server.name, client, facts.max_model_len, self._limits(server), settings.sync_timeout)
         said = await self._scored(server)
         async with self._fleet.lock:
-            if number == self._number:
+            if number == self.version:
                 self._refuse(server, said, None)
 
     async def _scored(self, server: Server) -> list[Written]:
@@ -301,7 +296,7 @@ class ServerEngine(Engine):
         timeout = self._settings.sync_timeout
         said = await together([server.link.score(text, timeout) for text in self._proof.texts])
         for one in said:
-            self._labels.numbers(one.labels, self._number, self._number)
+            self._labels.numbers(one.labels, self.version, self.version)
         return said
 
     def _refuse(self, server: Server, said: Sequence[Written], before: Tensor | None) -> None:
@@ -312,5 +307,5 @@ class ServerEngine(Engine):
         return limits(self._settings.check, self._facts[server.name], self._dtype, *own)
 
     def _note(self, name: str, event: str, said: str) -> None:
-        row = {"time": round(time.time(), 3), "server": name, "event": event, "said": said, "weights": self._number}
+        row = {"time": round(time.time(), 3), "server": name, "event": event, "said": said, "weights": self.version}
         append_line(self._log, row)

@@ -32,6 +32,9 @@ PORTS = 5
 """Ports that are tried, where others take them away."""
 GLANCE = 5.0
 """Seconds that a server that is starting may take to say that it is up."""
+FOLDER = "adapter"
+"""Of the folder that servers begin with: the adapter, where it is not merged."""
+CLIENTS: dict[str, type[ServerClient]] = {"vllm": VllmClient, "sglang": SglangClient}
 
 
 class Origin(ABC):
@@ -154,11 +157,6 @@ class Started(Origin):
             **environment(self._settings, threads, gpu=torch.cuda.is_available()),
         }
         return found if self._device is None else {**found, "CUDA_VISIBLE_DEVICES": self._device}
-
-
-FOLDER = "adapter"
-"""Of the folder that servers begin with: the adapter, where it is not merged."""
-CLIENTS: dict[str, type[ServerClient]] = {"vllm": VllmClient, "sglang": SglangClient}
 
 
 def origins(settings: ServerEngine, model: Path, dtype: str, logs: Path, apart: Apart | None) -> list[Origin]:

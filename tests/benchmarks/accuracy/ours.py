@@ -16,7 +16,6 @@ from components.rollout.torch_engine import TorchEngine
 from components.scheduling import ranked_clusters
 from components.training.assembly import assembled
 from components.training.loop import train
-from components.training.reference import Reference
 from components.types import StepRecord
 from tests.benchmarks.accuracy.clock import Clock
 from tests.benchmarks.accuracy.task import HeldOut, Task
@@ -25,7 +24,7 @@ from tests.benchmarks.section import Row
 PARTS = {
     (TorchEngine, "generate"): "rollout",
     (Scorer, "score_groups"): "scoring",
-    (Reference, "logprobs"): "log-probs",
+    (TorchLearner, "reference"): "log-probs",
     (TorchLearner, "logprobs"): "log-probs",
     (TorchLearner, "step"): "update",
     (TorchEngine, "load_weights"): "sync",

@@ -16,7 +16,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 from components.config.policy import LoraSettings
 from components.config.training import LOGITS_AT_ONCE, LearnerSettings
 from components.device import autocast
-from components.learner.inputs import advantages_of
+from components.learner.objective import advantages_of
 from components.learner.ranks import Peers
 from components.learner.sharding import Source, build_sharding
 from components.learner.torch_learner import TorchLearner

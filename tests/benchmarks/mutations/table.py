@@ -109,7 +109,7 @@ MUTATIONS = (
     Mutation("scheduling/pools.py", "(waited > settings.retry) | ", ""),
     Mutation("scheduling/pools.py", "self.at[places] = draw", "self.at[places] = 0"),
     # Rewards: what is right, what is unscorable.
-    Mutation("rewards/exact.py", "answer.strip() == prompt", "answer.strip() in prompt"),
+    Mutation("rewards/base.py", "answer.strip() == prompt", "answer.strip() in prompt"),
     Mutation("rewards/base.py", "text.rpartition(marker)", "text.partition(marker)"),
     Mutation("rewards/numeric.py", "and rounds and", "and"),
     Mutation("rewards/numeric.py", "value /= 100", "value *= 100"),

@@ -1,14 +1,18 @@
-"""The adaptive coefficients of one run, as a part of the learner's state."""
+"""The objective of one run: a batch as it is taken, which of its rows have a gradient, and the adaptive coefficients,
+which are a part of the learner's state."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from components.config.exploration import KlCov
 from components.config.objective import ObjectiveSettings
 from components.errors import InputError
+from components.learner.batch import Batch
 from components.objectives.controllers import (
     Coefficients,
     adaptive_entropy,
@@ -17,7 +21,54 @@ from components.objectives.controllers import (
     next_beta,
     next_entropy_coefficient,
 )
-from components.objectives.tokens import usable
+from components.objectives.ratios import RATIOS
+from components.objectives.tokens import TokenInputs, usable
+
+
+def advantages_of(batch: Batch) -> Tensor:
+    """The advantages of a batch that has them."""
+    if batch.advantages is None:
+        raise ValueError("the advantages have not been assigned")
+    return batch.advantages
+
+
+def token_inputs(batch: Batch, old_logp: Tensor) -> TokenInputs:
+    """The objective's view of a batch whose advantages and aggregation weights are set."""
+    if batch.weights is None:
+        raise ValueError("the weights of the tokens have not been set")
+    return TokenInputs(
+        mask=batch.response_mask,
+        weights=batch.weights,
+        advantages=advantages_of(batch),
+        rollout_logp=batch.rollout_logp,
+        old_logp=old_logp,
+        ref_logp=batch.ref_logp,
+        forced=batch.forced,
+        selected=batch.selected,
+    )
+
+
+def rows_with_gradient(batch: Batch, objective: ObjectiveSettings, coefficients: Coefficients) -> Tensor:
+    """``[B]`` bool, the rows that may have a gradient; all where none has, because an optimizer steps all the same.
+
+    No backward pass is made for the others. A group whose completions are all right or all wrong has advantages of 0,
+    and everything that multiplies them is 0. Such rows are scored like all others, and the loss and every signal count
+    them.
+    """
+    rows = ((advantages_of(batch) != 0) & batch.response_mask).any(1)
+    if not only_advantages(objective, coefficients) or not rows.any():
+        return torch.ones_like(rows)
+    return rows
+
+
+def only_advantages(objective: ObjectiveSettings, coefficients: Coefficients) -> bool:
+    """Whether every term of the loss is a multiple of an advantage."""
+    return not (
+        RATIOS.choose(objective.ratio).entry.without_advantage
+        or coefficients.kl
+        or coefficients.entropy
+        or isinstance(objective.selection, KlCov)
+    )
 
 
 class Controller:
