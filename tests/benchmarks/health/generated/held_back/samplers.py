@@ -9,10 +9,10 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from components.rollout.draws import choose
 from torch import Tensor
 
 from components.rollout import Engine, Sampling, torch_engine
+from components.rollout.draws import choose
 from components.types import Completion
 from tests.benchmarks.health.faults.base import AroundEngine
 from tests.benchmarks.health.generated.base import Generated
