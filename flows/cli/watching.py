@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from components.config import dump, load, pin_inputs
-from components.errors import EXIT_NO_CANDIDATE
+from components.errors import EXIT_NO_CANDIDATE, InputError
 from components.files import write_text
 from components.health.following.calls import command, stop, webhook
 from components.health.following.live import LiveLog, Said
@@ -25,7 +25,7 @@ from flows.cli.base import DEMO, EXIT_INTERRUPTED, AsJson, Config, Overrides, an
 from flows.display.output import log_writer, print_json
 from flows.host.git import project_root
 from flows.judging import audit_log
-from flows.judging.watch_log import Watch, sources
+from flows.judging.watch_log import STDIN, Watch, sources
 from flows.promoting.waiting_runs import server_url
 from flows.watching import approvals
 from flows.watching import cancel as cancelling
@@ -223,7 +223,13 @@ def watch(
     live = LiveLog(load_rules(rules), format, load_names(names) if names else None, said.until, list(said.fired))
     calls = [*([webhook(url)] if url else []), *([command(run)] if run else []), *([stop(pid)] if pid else [])]
     found = Watch(live, said, state, calls, lambda line: print(line, flush=True), every, quiet or math.inf)
+    given, missing = sources(logs), [path for path in logs if path != STDIN and not path.exists()]
+    for path in missing:
+        print(f"{printable(path)} is not there yet: waiting for it", file=sys.stderr)
     try:
-        raise typer.Exit(found.follow(sources(logs)))
+        code = found.follow(given)
     except KeyboardInterrupt as stopped:
         raise typer.Exit(EXIT_INTERRUPTED) from stopped
+    if absent := [path for path in missing if not path.exists()]:
+        raise InputError(f"no log came within {quiet:g} s", where=absent[0], how="correct the path, or raise --quiet")
+    raise typer.Exit(code)

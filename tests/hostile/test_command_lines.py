@@ -50,6 +50,8 @@ WORDS = {
 }
 SERVING = ("serve",)
 """Commands that go on until they are stopped."""
+WAITING = ("--quiet", "0.05", "--every", "0.05")
+"""Options of `evenkeel watch`, which waits for logs that are not there yet."""
 STARTING = ("run", "launch", "nightly", "audit-verifier")
 """Commands that would start a run, if what they were given was right after all."""
 
@@ -92,10 +94,10 @@ def guarded(name: str, arguments: list[str]) -> list[str]:
 def cases() -> Iterator[Case]:
     for name, command in commands().items():
         words, rng = name.split(), seeded(name)
+        words += WAITING if name == "watch" else ()
         yield Case(f"{name}-help", (*words, "--help"))
         yield Case(f"{name}-unknown-option", (*words, "--no-such-option"))
-        if name != "watch":  # which takes any number of logs, and waits for those that are not there yet
-            yield Case(f"{name}-too-many", (*words, *["x"] * 300), shown="300 words")
+        yield Case(f"{name}-too-many", (*words, *["x"] * 300), shown="300 words")
         if name in SERVING:
             for key in ("huge", "negative", "float", "empty"):
                 yield Case(f"{name}-port-{key}", (*words, "--port", WORDS[key]), shown=WORDS[key])

@@ -272,3 +272,11 @@ def test_a_call_that_fails_is_said_and_the_watch_goes_on(call, said):
 def test_what_cannot_be_called_is_refused_at_once(make, argument):
     with pytest.raises(InputError):
         make(argument)
+
+
+def test_a_log_that_is_not_there_is_waited_for_and_missed_at_the_end(tmp_path):
+    path = tmp_path / "none.jsonl"
+    found = CliRunner().invoke(app, ["watch", str(path), "--quiet", "0.05", "--every", "0.05"])
+    assert found.stderr == f"{path} is not there yet: waiting for it\n"
+    assert isinstance(found.exception, InputError)
+    assert str(path) in str(found.exception)
