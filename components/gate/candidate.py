@@ -127,7 +127,8 @@ def comparison_of(figures: Mapping[str, Any], candidate: str, champion: str) -> 
     """What `judge_candidate` takes, out of figures as `out/evaluation.json` has them.
 
     Args:
-        figures: with ``gain_over_champion`` and ``champion``, as `components.evaluation.against_champion` gives them.
+        figures: with ``gain_over_champion`` and ``champion``, as
+            `components.evaluation.summary.against_champion` gives them.
         candidate, champion: digests of the checkpoint that is judged, and of the one it was compared with.
     """
     gain, theirs = figures.get("gain_over_champion"), figures.get("champion")

@@ -87,7 +87,7 @@ def propose(
     challenger from now on: a candidate that is proposed once more does not take the place of a newer one.
 
     Args:
-        evidence: the folder that `components.gate.gather` made.
+        evidence: the folder that `components.gate.bundle.gather` made.
         gate: content of the run's `out/gate.json`.
         run: where it comes from, see `Candidate`.
         key: private key (PEM) to sign with; without one the checkpoint is stored unsigned, and nothing takes it out.

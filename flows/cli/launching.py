@@ -79,8 +79,9 @@ def _planned(workspace: Workspace) -> RunPlan:
         _note(f"{root} is not below {how.shared.path}, where pods see the shared volume: shown as if it were {there}")
         root = there
     project, who = workspace.project, how.owner or submitter()
-    digests, user = (code_digest(), pins_digest(project)), how.user or os.getuid() or USER
-    now, source = datetime.now(UTC), code_folder(project)
+    digests, now, source = (code_digest(), pins_digest(project)), datetime.now(UTC), code_folder(project)
+    submits = os.getuid() if isinstance(how.shared, VolumeState) else USER
+    user = how.user or submits or USER
     return plan_run(settings, Submission(MAIN, root, workspace.run_id, who, *digests, now, user, source))
 
 

@@ -45,7 +45,8 @@ def judge(context: RegistryContext, candidate: Candidate, history: History, *, c
 def comparison_with(
     project: Path, store: Store, candidate: Candidate, champion: str, *, now: bool = True
 ) -> dict[str, Any] | None:
-    """The comparison as `components.gate.judge_candidate` takes it; None for the champion itself or without evidence.
+    """The comparison as `components.gate.candidate.judge_candidate` takes it; None for the champion itself or without
+    evidence.
 
     A broken candidate is passed to the gate as ``problem``, a comparison that is still to be made as ``pending``.
 

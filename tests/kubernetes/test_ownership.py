@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from typer.testing import CliRunner
 
 from components.config import load
 from components.config.kubernetes import KubernetesSettings
 from components.errors import InputError
 from components.launch.kubernetes import submission
 from components.launch.kubernetes.manifests import jobset
+from components.launch.kubernetes.plan import USER
 from components.launch.kubernetes.submission import user_of
+from flows.cli import app
 from tests.kubernetes.policy import violations
 from tests.kubernetes.profiles import CPU, PROFILES, ROOT, plan
 
@@ -82,6 +86,18 @@ def test_who_is_root_or_could_not_write_is_refused(
     with pytest.raises(InputError, match=what) as raised:
         user_of(settings, workspace)
     assert "launch.kubernetes.user" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("shared", "user"), [("{kind: volume, claim: shared, path: /shared}", 1234), ("{kind: s3, uri: s3://runs}", USER)]
+)
+def test_a_dry_run_shows_the_user_that_pods_would_be(monkeypatch: pytest.MonkeyPatch, shared: str, user: int) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(os, "getuid", lambda: 1234)
+    monkeypatch.setenv("EVENKEEL_RUN_OWNER", "us")
+    options = ["--set", f"launch.kubernetes.shared={shared}", "--set", "rollout.engine.transfer=broadcast"]
+    found = CliRunner().invoke(app, ["launch", "--dry-run", *options], catch_exceptions=False)
+    assert set(re.findall(r"runAsUser: (\d+)", found.stdout)) == {str(user)}
 
 
 @pytest.mark.parametrize("name", PROFILES)
