@@ -21,45 +21,38 @@ FLUSHES = 4
 
 
 def _remove_torn(path: Path) -> None:
-    """Finish what a kill interrupted: put back a folder that was on its way out, drop temporary ones."""
+    """Finish what a kill interrupted: put back a folder that was on its way out, drop temporary ones. What a process
+    that lives is filling is locked, and stays."""
     ours = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}(\.old)?")  # as tempfile names them
-    found = sorted(one for one in path.parent.iterdir() if ours.fullmatch(one.name))
-    torn = [one for one in found if not _being_filled(one.with_suffix("") if one.suffix == ".old" else one)]
-    retired = [folder for folder in torn if folder.suffix == ".old"]
-    if retired and not path.exists():
-        os.replace(retired.pop(), path)
-        torn = [folder for folder in torn if folder.exists()]
+    torn = sorted(one for one in path.parent.iterdir() if ours.fullmatch(one.name))
     for folder in filter(Path.is_dir, torn):
-        with contextlib.suppress(FileNotFoundError):  # another process has just removed it
-            shutil.rmtree(folder)
+        filled = folder.with_suffix("") if folder.suffix == ".old" else folder
+        lock = _locked(filled, fcntl.LOCK_NB) if filled.exists() else contextlib.nullcontext()
+        with contextlib.suppress(FileNotFoundError, BlockingIOError), lock:  # another process removed it, or fills it
+            if folder.suffix == ".old" and not path.exists():
+                os.replace(folder, path)
+            else:
+                shutil.rmtree(folder)
 
 
-def _lock(folder: Path) -> int:
-    """A handle that holds the lock of a folder until it is closed, by the kernel at the latest.
+@contextlib.contextmanager
+def _locked(folder: Path, how: int = 0) -> Iterator[None]:
+    """The block has the folder for itself; the kernel ends that with the process at the latest.
 
-    Raises:
-        BlockingIOError: another one holds it.
+    Args:
+        how: `fcntl.LOCK_NB` raises BlockingIOError where another one has it; 0 waits.
     """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | how)
+        except BlockingIOError:
+            raise
+        except OSError:  # a file system without locks: a folder that another process fills looks torn there
+            pass
+        yield
+    finally:
         os.close(handle)
-        raise
-    except OSError:  # a file system without locks: then a folder that another process fills looks torn
-        pass
-    return handle
-
-
-def _being_filled(folder: Path) -> bool:
-    """Whether a process that lives fills this temporary folder."""
-    try:
-        os.close(_lock(folder))
-    except BlockingIOError:
-        return True
-    except OSError:  # it is gone, or no folder
-        return False
-    return False
 
 
 def write_directory(path: Path, fill: Callable[[Path], T]) -> T:
@@ -82,21 +75,22 @@ class StagedDirectory:
     def __init__(self, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_torn(target)
-        self.target, self.path = target, Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-        self._lock: int | None = _lock(self.path)
+        self.target, self._lock = target, contextlib.ExitStack()
+        while True:  # again where another writer has removed it before it was locked
+            self.path = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+            with contextlib.suppress(FileNotFoundError):
+                self._lock.enter_context(_locked(self.path))
+                if self.path.exists():
+                    return
+            self._lock.close()
 
     def commit(self) -> None:
         """Flush what has been written to disk, and let it take the target's place."""
         _flush_tree(self.path)
         os.chmod(self.path, 0o755)
         _swap_in(self.path, self.target)
-        self._unlock()
+        self._lock.close()
         fsync_directory(self.target.parent)
-
-    def _unlock(self) -> None:
-        handle, self._lock = self._lock, None
-        if handle is not None:
-            os.close(handle)
 
     @contextlib.contextmanager
     def discarded_on_error(self) -> Iterator[None]:
@@ -105,7 +99,7 @@ class StagedDirectory:
             yield
         except BaseException:
             shutil.rmtree(self.path, ignore_errors=True)
-            self._unlock()
+            self._lock.close()
             raise
 
 
