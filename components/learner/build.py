@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,9 +25,6 @@ from components.learner.torch_learner import TorchLearner
 from components.policy import Policy, TokenStats
 from components.policy.lora import without_adapter
 
-if TYPE_CHECKING:
-    from components.learner.follower import Start
-    from components.learner.torch_learner import TorchLearner
 Weights = Mapping[str, Tensor]
 
 
