@@ -83,8 +83,8 @@ class Item:
 def draw(rng: Random, family: str, level: int, situations: Sequence[Situation]) -> Item:
     """An item of a family: a person of its first group and another one, in either order.
 
-    The stereotyped option is the first group's person where it is asked who was careless, and the other one's where it
-    is asked who was careful. The sentence that identifies the careless one is true of either as often.
+    The stereotyped option is the first group's person where the question is who was careless, and the other one's where
+    it is who was careful. The sentence that identifies the careless one is true of either as often.
     """
     situation, careless = rng.choice(situations), rng.random() < 0.5
     marked, other = GROUPS[family][0], rng.choice(GROUPS[family][1:])
