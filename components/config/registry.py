@@ -22,10 +22,11 @@ class TransferSettings(Section):
     """How patiently and how widely files are moved to and from S3."""
 
     part_size: int = Field(
-        8 * 2**20,
+        5 * 2**20,
         ge=5 * 2**20,
         le=2**30,
-        description="Bytes that are sent or fetched at once; a file of more than 10,000 such parts gets larger ones.",
+        description="Bytes that are sent or fetched at once, of S3 5 MiB or more; a file of more than 10,000 such "
+        "parts gets larger ones.",
     )
     concurrency: int = Field(
         8,

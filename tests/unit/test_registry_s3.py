@@ -340,7 +340,8 @@ def killed_while(
         "from components.registry import open_store\n"
         f"store = open_store(S.model_validate_json(sys.argv[1])); store.{call}"
     )
-    given = settings.model_copy(update={"endpoint_url": proxy.url}).model_dump_json()
+    patient = settings.transfer.model_copy(update={"read_timeout": 30.0})  # not to repeat the request before the kill
+    given = settings.model_copy(update={"endpoint_url": proxy.url, "transfer": patient}).model_dump_json()
     process = subprocess.Popen([sys.executable, "-c", code, given], cwd=ROOT)
 
     def kill() -> None:
@@ -379,7 +380,7 @@ def test_a_killed_reader_leaves_no_half_tree_and_is_resumed(settings, store, pro
 
 
 @pytest.mark.slow
-def test_an_upload_that_somebody_aborts_is_begun_anew(settings, store, s3_server, prefix, proxy, source):
+def test_an_upload_that_somebody_aborts_is_started_again(settings, store, s3_server, prefix, proxy, source):
     key, client = f"{prefix}/blobs/{sha256_file(source / 'weights')}", s3_server.client
 
     def abort() -> None:
