@@ -387,7 +387,7 @@ def test_a_weight_for_a_part_that_is_not_there_is_an_error_that_names_those_that
     assert "accuracy, consistency" in str(caught.value)
 
 
-def test_nor_is_it_one_where_nobody_could_be_scored_and_there_are_no_parts_at_all():
+def test_nor_is_it_one_where_no_answer_could_be_scored_and_there_are_no_parts():
     weighed = fresh(GDPO, weights={"accuracy": 2.0})
     assert not ADVANTAGES["gdpo"](rewards_of([group([None, None])]), weighed).any()
 
@@ -537,7 +537,7 @@ def test_parts_that_cancel_beyond_single_precision_are_not_scorable_either():
 
 @pytest.mark.parametrize("groups", [[], [group([])], [group([None, None])]])
 @every
-def test_no_groups_empty_groups_and_groups_that_nobody_could_score_teach_nothing(settings, groups):
+def test_no_groups_empty_groups_and_groups_without_scores_have_no_advantages(settings, groups):
     table = rewards_of(groups)
     found = ADVANTAGES[settings.kind](table, settings)
     assert found.shape == table.total.shape

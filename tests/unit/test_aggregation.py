@@ -16,7 +16,7 @@ SIZES = st.lists(st.integers(0, 9), min_size=1, max_size=6).filter(any)
 
 
 def weigh(name: str, mask: Tensor, groups: list[int] | None = None, tokens: int = 200) -> Tensor:
-    """Weights; every row is a group of its own unless told otherwise."""
+    """Weights; every row is a group of its own unless ``groups`` is given."""
     settings = FixedAggregation(kind="fixed", tokens=tokens) if name == "fixed" else MeanAggregation(kind=name)
     return AGGREGATIONS[name](mask, torch.arange(len(mask)) if groups is None else torch.tensor(groups), settings)
 

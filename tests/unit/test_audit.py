@@ -218,7 +218,7 @@ def test_what_cannot_be_wrong_is_no_probe():
         *[("5", "6", False), ("A", "B", False), ("x", "5", False)],
     ],
 )
-def test_answers_are_told_apart_by_value(one, other, equal):
+def test_answers_are_compared_by_value(one, other, equal):
     assert same(one, other) is equal
 
 

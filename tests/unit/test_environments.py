@@ -59,7 +59,7 @@ class Tasks(EnvironmentProcess):
         return [{"opening": text, "hash": text, "answer": "1", "solution": ""} for text in self.openings[:rows]]
 
 
-def test_tasks_whose_openings_are_one_question_are_told_apart_by_their_number() -> None:
+def test_tasks_with_the_same_opening_are_distinguished_by_their_number() -> None:
     source = VerifiersSource.model_validate(SOURCE)
     texts = [prompt.text for prompt in prompts_of(source, Tasks(source))]
     assert texts == ["Guess.\n[task 0]", "guess.  \n[task 1]", "[task 2]", "Count."]

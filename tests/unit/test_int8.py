@@ -1,4 +1,4 @@
-"""Quantised rollouts: what 8-bit integers change, by how much, and that every sync quantises anew."""
+"""Quantised rollouts: what 8-bit integers change, by how much, and that every sync quantises again."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_all_linear_layers_are_quantised_but_the_head_which_stays_tied_to_the_em
     )  # four of attention, three of MLP
 
 
-def test_a_copy_goes_by_the_names_of_the_policy_and_tells_its_rounded_weights():
+def test_a_copy_has_the_names_of_the_policy_and_its_rounded_weights():
     source, found = policy(), in_int8(policy()).weights()
     assert found.keys() == source.weights().keys()
     name = "model.layers.0.mlp.up_proj.weight"
