@@ -65,7 +65,7 @@ def test_what_is_known_of_the_moment_is_said_with_it():
     assert found["ratio_same"] == "2.5 (2.0 to 3.0)"
 
 
-def test_passes_of_a_batch_stand_beside_each_other():
+def test_passes_of_a_batch_are_rows_of_one_table():
     found = figures({"passes of TRL": {"step_cpu_s": {"1": [1.0, 1.2], "2": [2.0]}}})
     assert "| 1 | 1.10 s (1.00 to 1.20) |\n| 2 | 2.00 s |" in found["passes"]
 

@@ -1,4 +1,4 @@
-"""The commit beside a figure is that of the code that ran, and a commit is compared with HEAD over that code only."""
+"""The commit next to a figure is that of the code that ran, and a commit is compared with HEAD over that code only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Benchmarks of rollout and learner beside their peers: what is varied, what counts, and the figures made of rows."""
+"""Benchmarks of rollout and learner against their peers: what is varied, what counts, and the figures made of rows."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from tests.benchmarks.rollout import Rollout
 def test_cases_differ_from_the_base_in_one_thing_but_for_those_that_say_so(cases):
     base = cases["base"]
     for name, case in cases.items():
-        told = {"a step of the demo": 2, "10 groups, 3 without gradient": 2}.get(name, 1)
+        expected = {"a step of the demo": 2, "10 groups, 3 without gradient": 2}.get(name, 1)
         ignored = ("name", "memory", "whole")
         changed = [
             f.name for f in fields(case) if f.name not in ignored and getattr(case, f.name) != getattr(base, f.name)
         ]
-        assert len(changed) == (0 if name == "base" else told), (name, changed)
+        assert len(changed) == (0 if name == "base" else expected), (name, changed)
 
 
 def test_two_cases_of_one_name_are_refused():
@@ -271,7 +271,7 @@ def test_a_file_of_skipped_cells_is_no_obstacle_on_a_machine_that_can_measure_th
 # Single operations
 
 
-def test_every_operation_stands_beside_what_it_replaces(monkeypatch, capsys):
+def test_every_operation_is_compared_with_what_it_replaces(monkeypatch, capsys):
     monkeypatch.setattr(operations, "ROUNDS", 1)
     monkeypatch.setattr(operations, "TOKENS", 64)
     monkeypatch.setattr(operations, "onednn", lambda: False)  # products are another library's on other processors

@@ -18,13 +18,13 @@ from tests.code_graph import ROOT
 
 PAGES = {str(path.relative_to(ROOT)): path for path in pages(ROOT)}
 TIMES = r"\b(?:(?:\d[\d.,]*|two|three|four|five|six|seven|eight|nine|ten|twenty)\stimes|half|twice)"
-BESIDE = r"(?:as\s(?:fast|long|slow|much|many)\b|faster|slower|longer|quicker|less|more|the\s(?:speed|memory|time))"
+COMPARED = r"(?:as\s(?:fast|long|slow|much|many)\b|faster|slower|longer|quicker|less|more|the\s(?:speed|memory|time))"
 OWNER = r"(?:our|its|their|TRL's|Evenkeel's|transformers')"
 MEASURED = re.compile(
     rf"""
-    {TIMES}\s(?:{BESIDE}|{OWNER})                            # 3 times as long, half the memory, 3.3 times our time
+    {TIMES}\s(?:{COMPARED}|{OWNER})                          # 3 times as long, half the memory, 3.3 times our time
   | \b\d[\d.,]*x\b                                        # 3.1x
-  | \b\d[\d.,]*\s?%\s(?:{BESIDE}|of\s(?:a|the)\s(?:step|run|time)\b)
+  | \b\d[\d.,]*\s?%\s(?:{COMPARED}|of\s(?:a|the)\s(?:step|run|time)\b)
   | \b\d[\d.,]*\s?(?:s|ms|µs|ns|(?:tokens|rows|MB|GB|[GT]FLOPs?)(?:/s|\sa\ssecond))(?!\w)  # 17.0 s to a run
   | \b\d+\.\d+\s?(?:seconds|minutes|hours|[kMG]i?B)\b
     """,

@@ -60,7 +60,7 @@ def test_memory_is_that_of_the_whole_process_and_has_an_upper_bound():
     assert lines(found["memory"])[0] == f"| {UPDATE}, fp32 | learner, fp32 | 3,000 | 2,000 |"
 
 
-def test_bf16_stands_beside_trl_in_bf16_and_in_fp32():
+def test_bf16_is_compared_with_trl_in_bf16_and_in_fp32():
     found = Real().figures({f"{UPDATE}, bf16: speed": rounds(ours_bf16=1.0, trl_bf16=2.0, trl=4.0)})
     assert [line.split(" | ")[2:] for line in lines(found["aims"])] == [["2.00", "missed |"], ["4.00", "reached |"]]
 
