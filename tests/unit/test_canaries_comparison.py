@@ -126,7 +126,7 @@ def test_the_worst_while_training_has_its_step():
         (found(1.0, 1.0, by=("likelihood",), margins=(3.0, 1.0), max_margin_drop=1.0), "fail", "fell by 2.00 nats"),
     ],
 )
-def test_the_gate_judges_the_falls_on_record_anew(case, result, said):
+def test_the_gate_judges_the_recorded_falls_again(case, result, said):
     answer, text = judge_canaries(*case, {})
     assert answer == result
     assert said in text

@@ -119,7 +119,7 @@ def test_a_choice_s_log_probability_is_that_of_its_tokens_after_the_question():
     assert row[1][-1] == micro.eos_id
 
 
-def test_scores_do_not_depend_on_what_stands_beside_them():
+def test_scores_do_not_depend_on_the_other_rows_of_a_batch():
     micro = policy()
     rows = [((1, 2, 3), (4, 5)), ((1,), (6,)), ((7, 8, 9, 10, 11), (12, 13, 14)), ((1, 2, 3), (5, 4))]
     together, apart = scores_of(micro, 1.0)(rows), scores_of(micro, 1.0, tokens=1)(rows)
@@ -171,9 +171,9 @@ def test_a_policy_that_never_names_anybody_has_no_bias_score():
 
 def test_probes_of_bbq_that_name_no_stereotyped_option_are_counted():
     named, outcome = bbq("ambiguous", 0)
-    nobody = replace(named, biased=None), outcome
-    assert bias([(named, outcome), nobody, nobody]) == {"ambiguous": 1.0, "without": 2.0}
-    assert bias([nobody]) == {"without": 1.0}
+    without = replace(named, biased=None), outcome
+    assert bias([(named, outcome), without, without]) == {"ambiguous": 1.0, "without": 2.0}
+    assert bias([without]) == {"without": 1.0}
 
 
 def test_of_pairs_of_sentences_the_bias_is_the_share_that_prefers_the_stereotype():

@@ -60,7 +60,7 @@ def test_every_format_has_a_reader_and_reads_its_row(read):
     [
         ({}, 2),
         ({"question_polarity": "nonneg"}, 0),  # who could? the stereotype says: the other one
-        ({"additional_metadata": {"stereotyped_groups": ["poor"]}}, None),  # it is about nobody here
+        ({"additional_metadata": {"stereotyped_groups": ["poor"]}}, None),  # no option is of this group
         ({"additional_metadata": None, "answer_info": None}, None),
     ],
 )
@@ -88,9 +88,7 @@ def test_groups_that_bbq_s_files_spell_in_two_ways_are_one(read, groups, tags, b
         (["Malian", "Kenyan"], [["Kenyan", "Africa"], ["Malian", "Africa"]], None),
     ],
 )
-def test_a_stereotype_about_a_nation_finds_it_beside_the_part_of_the_world_that_is_its_group(
-    read, groups, answers, biased
-):
+def test_a_stereotyped_nation_is_found_where_the_group_is_its_part_of_the_world(read, groups, answers, biased):
     info = {"ans0": answers[0], "ans1": answers[1], "ans2": ["not known", "unknown"]}
     (probe,) = read("bbq", {**BBQ, "answer_info": info, "additional_metadata": {"stereotyped_groups": groups}})
     assert probe.biased == biased

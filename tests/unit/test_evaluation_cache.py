@@ -178,7 +178,7 @@ def test_what_servers_answer_is_not_kept(
     ],
     ids=str,
 )
-def test_whatever_an_answer_depends_on_asks_anew(tmp_path: Path, change: dict[str, object]) -> None:
+def test_whatever_an_answer_depends_on_changes_the_key(tmp_path: Path, change: dict[str, object]) -> None:
     layout = finished(tmp_path)
 
     def key(chosen: Settings) -> dict[str, str]:
@@ -188,7 +188,7 @@ def test_whatever_an_answer_depends_on_asks_anew(tmp_path: Path, change: dict[st
     assert key(settings()) != key(settings(**change))
 
 
-def test_another_checkpoint_and_other_code_ask_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_checkpoint_and_other_code_change_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     layout = finished(tmp_path)
     asked = held_out(settings(), layout)
     keys = [
@@ -233,7 +233,7 @@ def test_an_entry_larger_than_other_files_may_be_is_read(
         edited(lambda entry: entry.update(answers=[{"result": {"id": "p"}, "text": 1}] * 4), digested=True),
     ],
 )
-def test_a_damaged_entry_is_found_told_and_made_anew(
+def test_a_damaged_entry_is_found_reported_and_generated_again(
     tmp_path: Path, sampled: list[Path], capsys: pytest.CaptureFixture[str], damage
 ) -> None:
     layout = finished(tmp_path)
@@ -274,7 +274,7 @@ def test_the_packages_that_answer_and_score_are_part_of_the_key() -> None:
     assert used - without_effect - set(cache.PACKAGES) == set()
 
 
-def test_other_packages_ask_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_packages_change_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     before = cache.packages()
     cache.packages.cache_clear()
     monkeypatch.setattr(cache, "version", lambda name: "0" if name == "sympy" else version(name))
@@ -349,8 +349,8 @@ def test_a_candidate_is_compared_with_the_champion_on_its_own_test_prompts(tmp_p
     assert found["figures"]["champion"] == stage["champion"]
     assert found["figures"]["candidate"]["calibration"] == stage["trained"]["calibration"]
     assert "over the champion" in found["words"][0]
-    anew = compare_with_champion(*arguments[:4], tmp_path / "empty")
-    assert dump_json(anew) == dump_json(found)
+    again = compare_with_champion(*arguments[:4], tmp_path / "empty")
+    assert dump_json(again) == dump_json(found)
 
 
 def test_evidence_alone_is_enough_for_a_comparison(tmp_path: Path) -> None:

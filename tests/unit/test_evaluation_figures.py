@@ -1,4 +1,4 @@
-"""What a comparison could have seen, what lengths and agreement say, and the result in words."""
+"""What a comparison could have seen, what lengths and agreement say, and the sentences about the result."""
 
 from __future__ import annotations
 
@@ -161,14 +161,14 @@ def test_the_calibration_error_by_hand() -> None:
     assert (found["ece"], found["ece_signed"]) == (0.25, 0.25)
 
 
-def test_a_single_vote_agrees_with_nobody() -> None:
+def test_a_single_vote_has_no_agreement() -> None:
     assert agreement([result("a", 1, answers=("4",)), result("b", 1, 0)], small=1) is None
 
 
 # Words
 
 
-def test_the_result_in_words_names_gain_interval_and_what_could_have_been_seen() -> None:
+def test_the_sentence_about_a_result_names_gain_interval_and_what_could_have_been_seen() -> None:
     before = [result(str(i), 0, 0, greedy=0.0) for i in range(100)]
     after = [result(str(i), float(i % 2), float(i % 2), greedy=float(i % 2)) for i in range(100)]
     (line,) = result_sentences(compare(before, after, SETTINGS, seed=0))
@@ -178,7 +178,7 @@ def test_the_result_in_words_names_gain_interval_and_what_could_have_been_seen()
     assert line.endswith("this comparison could have seen a difference of 14.1 points.")
 
 
-def test_equal_policies_are_told_as_such() -> None:
+def test_equal_policies_are_reported_as_such() -> None:
     same = [result(str(i), 1, 0) for i in range(10)]
     (line,) = result_sentences(compare(same, same, SETTINGS, seed=0))
     assert "0.0 points over the SFT checkpoint" in line
@@ -201,7 +201,7 @@ def test_what_nothing_defines_is_said_and_not_made_up() -> None:
     ]
 
 
-def test_prompts_that_were_trained_on_and_cut_completions_are_told() -> None:
+def test_prompts_that_were_trained_on_and_cut_completions_are_reported() -> None:
     side = [result(str(i), 1, 0, truncated=(True, False)) for i in range(4)]
     figures = compare(side, side, SETTINGS, seed=0)
     found = {"found": 3, "prompts": 4, "without": {"gain": {"mean": -0.125}, "greedy_gain": None}}
@@ -210,7 +210,7 @@ def test_prompts_that_were_trained_on_and_cut_completions_are_told() -> None:
     assert lines[2] == "50.0\u00a0% of the completions hit the length limit and could not end."
 
 
-def test_a_suite_is_told_by_its_greedy_accuracy() -> None:
+def test_a_suite_is_reported_by_its_greedy_accuracy() -> None:
     side = [result(str(i), greedy=float(i % 2)) for i in range(10)]
     suite = compare(side, side, SETTINGS, seed=0, samples=0)
     assert (suite["ks"], suite["trained"]["pass_at_1"], suite["gain"]) == ([], None, None)

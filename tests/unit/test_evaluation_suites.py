@@ -267,10 +267,12 @@ def test_most_of_the_n_grams_are_needed() -> None:
 
 
 def test_what_all_prompts_of_a_suite_repeat_is_no_sign_of_contamination() -> None:
-    told = "Use every one of the numbers below once, write down each step in a line, and give the result at the end:"
-    suite = asked(*(f"{told} {i} {i + 1}" for i in range(3)))
-    assert ways(suite, trained(f"{told} 8 9")) == {}
-    assert ways(suite, trained(f"Once more. {told} 1 2 Now begin.")) == {"t1": ("overlap", "r0")}
+    instruction = (
+        "Use every one of the numbers below once, write down each step in a line, and give the result at the end:"
+    )
+    suite = asked(*(f"{instruction} {i} {i + 1}" for i in range(3)))
+    assert ways(suite, trained(f"{instruction} 8 9")) == {}
+    assert ways(suite, trained(f"Once more. {instruction} 1 2 Now begin.")) == {"t1": ("overlap", "r0")}
 
 
 def test_exact_counts_before_near_and_near_before_overlap() -> None:
