@@ -1,4 +1,4 @@
-"""The configuration: typed, merged, overridden, pinned, and refused in words."""
+"""The configuration: typed, merged, overridden, pinned, and refused with a message."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_dumped_configuration_loads_to_equal_settings(path, tmp_path):
 # Files
 
 
-def test_an_empty_file_is_the_defaults_with_the_rules_beside_it(configs):
+def test_an_empty_file_is_the_defaults_with_the_rules_of_its_folder(configs):
     settings = load(write(configs / "a.yaml", ""))
     assert settings.model_copy(update={"health": Settings().health}) == Settings()
     assert list(settings.health.rules) == ["calm"]
@@ -301,7 +301,7 @@ def test_a_number_sign_inside_of_a_value_is_kept(override):
 
 
 @pytest.mark.parametrize("override", ["schedule.kind=uniform", "schedule={kind: uniform}"])
-def test_another_kind_starts_afresh_instead_of_inheriting_foreign_keys(configs, override):
+def test_another_kind_starts_from_its_defaults_instead_of_inheriting_foreign_keys(configs, override):
     ads = {"kind": "ads", "window": 2, "active": 2}
     settings = overridden(configs, override, schedule=ads, train={"prompts_per_step": 4}, admission={"min_distinct": 4})
     assert settings.schedule.model_dump() == {"kind": "uniform"}

@@ -660,7 +660,7 @@ def defaults(tree: Tree) -> Tree:
         ),
     ],
 )
-def test_what_stands_beside_a_forbidden_pair_is_accepted(tree):
+def test_settings_close_to_a_forbidden_pair_are_accepted(tree):
     Settings.model_validate(tree)
 
 

@@ -104,7 +104,7 @@ ADA, GRACE = approvers("ada")["ada"], approvers("grace")["grace"]
         ({"gate": {"min_gian": 0}}, "gate.min_gian: unknown setting"),
     ],
 )
-def test_a_mistake_is_named_with_its_place_and_how_to_mend_it(tree: dict[str, Any], said: str) -> None:
+def test_a_mistake_is_named_with_its_place_and_a_fix(tree: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as caught:
         read_policy(tree, "configs/promotion/policy.yaml")
     text = str(caught.value)

@@ -46,7 +46,7 @@ def exercises(*rows: tuple[str, str], **options: object) -> int:
         (STORY.replace("$25", "$26"), "7", False),
         (STORY.replace("Josie", "Josip"), "8", False),
         (
-            "A farm has twelve cows and a barn for each of them, and nobody counts the goats that live there.",
+            "A farm has twelve cows and a barn for each of them, and no one counts the goats that live there.",
             "7",
             False,
         ),
@@ -201,7 +201,7 @@ def test_a_plain_number_is_evened_out_as_every_number_is(digits):
 
 
 def test_no_text_leaves_anything_behind_in_the_signature_of_the_next():
-    texts = [STORY, "A farm has twelve cows and nobody counts the goats that live there.", STORY]
+    texts = [STORY, "A farm has twelve cows and no one counts the goats that live there.", STORY]
     together, alone = NearDuplicates(NearDuplicateSettings()), NearDuplicates(NearDuplicateSettings())
     for text in texts:
         together.add(text)

@@ -169,7 +169,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path):
 
 
 @pytest.mark.parametrize(("cell", "odd"), [(["a"], True), (True, True), ("\ud800", True), (None, False), ("", False)])
-def test_a_cell_that_is_no_text_is_told_from_an_empty_one(tmp_path, cell, odd):
+def test_a_cell_that_is_no_text_is_distinguished_from_an_empty_one(tmp_path, cell, odd):
     [found] = read(write_lines(tmp_path / "a.jsonl", {"question": cell, "answer": "1"}))
     assert ("question" in found.not_text) is odd
 

@@ -54,7 +54,7 @@ def test_a_healthy_project_passes_every_check(project: Path) -> None:
     assert [check for check in checks if check.state == "fail"] == []
 
 
-def test_whatever_is_not_ok_says_how_to_mend_it(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whatever_is_not_ok_says_how_to_fix_it(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: Usage(0))
     (project / "dvc.yaml").write_text("stages: {a: 1}\n", encoding="utf-8")
     found = [check for check in doctor.examine(project) if check.state != "ok"]

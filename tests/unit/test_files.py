@@ -47,7 +47,7 @@ def names(folder: Path) -> list[str]:
 # Writing
 
 
-def test_a_file_is_written_with_its_folders_and_nothing_beside_it(tmp_path):
+def test_a_file_is_written_with_its_folders_and_no_other_file(tmp_path):
     files.write_text(tmp_path / "a" / "b" / "file.txt", "grüße\n")
     assert (tmp_path / "a" / "b" / "file.txt").read_bytes() == "grüße\n".encode()
     assert names(tmp_path / "a" / "b") == ["file.txt"]
