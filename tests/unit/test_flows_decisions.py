@@ -107,7 +107,7 @@ def test_a_gate_that_fails_is_exit_code_3_and_names_the_check(terminal: Terminal
 
 @pytest.mark.slow
 def test_a_comparison_that_is_yet_to_be_made_is_no_refusal(terminal: Terminal) -> None:
-    crowned(terminal, 0.0)
+    promoted(terminal, 0.0)
     shown = terminal.type("show", propose_in(terminal.project, 1.0).digest[:12])
     assert (
         "`evenkeel approve` do where" in " ".join(shown.split())
@@ -252,8 +252,8 @@ def test_an_approval_that_is_renewed_counts_for_as_long_as_the_new_one(signing: 
 @pytest.mark.slow
 def test_the_approval_of_a_roll_back_is_renewed_too_and_a_command_typed_twice_is_no_renewal(terminal: Terminal) -> None:
     terminal.policy(rollback={"approvals": 2})
-    first = crowned(terminal, 0.0)
-    crowned(terminal, 1.0, first)
+    first = promoted(terminal, 0.0)
+    promoted(terminal, 1.0, first)
     for days in ("1", "1", "7"):
         terminal.type("rollback", "--by", "ada", "--reason", "users complain", "--expires-days", days, code=3)
     assert [one.statement.action for one in approvals_of(terminal.store, first)].count("rollback") == 2
@@ -346,7 +346,7 @@ def test_an_approval_holds_whatever_is_given_for_the_address_of_a_server(
     assert "promoted" in terminal.type("approve", f"sha256:{propose_in(terminal.project).digest}", "--by", "ada")
 
 
-def crowned(terminal: Terminal, value: float, before: str | None = None) -> str:
+def promoted(terminal: Terminal, value: float, before: str | None = None) -> str:
     digest = propose_in(terminal.project, value, champion=before).digest
     terminal.type("approve", digest[:12], "--by", "ada")
     return digest
@@ -354,9 +354,9 @@ def crowned(terminal: Terminal, value: float, before: str | None = None) -> str:
 
 @pytest.mark.slow
 def test_a_roll_back_that_is_typed_twice_goes_back_once(terminal: Terminal) -> None:
-    first = crowned(terminal, 0.0)
-    second = crowned(terminal, 1.0, first)
-    crowned(terminal, 2.0, second)
+    first = promoted(terminal, 0.0)
+    second = promoted(terminal, 1.0, first)
+    promoted(terminal, 2.0, second)
     back = ["rollback", "--by", "bob", "--reason", "users complain"]
     assert f"rolled back  {second[:12]}  record 4" in terminal.type(*back)
     again = terminal.type(*back)
@@ -381,8 +381,8 @@ def test_history_says_where_it_looked_for_a_registry_that_is_not_there(terminal:
 
 @pytest.mark.slow
 def test_what_was_gone_back_over_is_said_to_be_the_champion_no_more(terminal: Terminal) -> None:
-    first = crowned(terminal, 0.0)
-    second = crowned(terminal, 1.0, first)
+    first = promoted(terminal, 0.0)
+    second = promoted(terminal, 1.0, first)
     assert f"already decided  {second[:12]}" in terminal.type("approve", second, "--by", "ada")
     terminal.type("rollback", "--by", "bob", "--reason", "users complain")
     now = f"the champion is {first[:12]}"
@@ -395,8 +395,8 @@ def test_what_was_gone_back_over_is_said_to_be_the_champion_no_more(terminal: Te
 
 
 @pytest.mark.slow
-def test_the_champion_is_not_turned_down_on_other_evidence_and_reigns_on(terminal: Terminal) -> None:
-    digest = crowned(terminal, 0.0)
+def test_the_champion_is_not_rejected_on_other_evidence_and_stays_champion(terminal: Terminal) -> None:
+    digest = promoted(terminal, 0.0)
     again = propose_in(terminal.project, 0.0, branch="runs/again")
     assert again.digest == digest and again.evidence != records(terminal.store)[0].evidence
     said = terminal.type("reject", digest, "--by", "bob", "--reason", "odd", code=2)
@@ -436,7 +436,7 @@ def test_who_repeated_a_finished_run_has_started_it_too(signing: Terminal) -> No
 
 
 def test_the_champion_on_other_evidence_needs_no_decision(terminal: Terminal) -> None:
-    digest = crowned(terminal, 0.0)
+    digest = promoted(terminal, 0.0)
     propose_in(terminal.project, branch="runs/again")
     assert decision_on(terminal.store, digest) == records(terminal.store)[0]
 
@@ -444,7 +444,7 @@ def test_the_champion_on_other_evidence_needs_no_decision(terminal: Terminal) ->
 def test_a_candidate_is_judged_again_where_another_became_the_champion_meanwhile(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = crowned(terminal, 0.0)
+    first = promoted(terminal, 0.0)
     other = propose_in(terminal.project, 1.0, champion=first).digest
     digest = propose_in(terminal.project, 2.0).digest
     asked: list[str] = []
@@ -465,7 +465,7 @@ def test_a_candidate_is_judged_again_where_another_became_the_champion_meanwhile
 def test_what_another_decided_meanwhile_is_not_decided_again(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    crowned(terminal, 0.0)
+    promoted(terminal, 0.0)
     digest = propose_in(terminal.project, 1.0).digest
 
     def meanwhile(*_: Any) -> dict[str, Any]:
@@ -498,7 +498,7 @@ def test_the_challenger_is_the_newest_candidate_whose_gate_passed(terminal: Term
 
 
 def test_a_damaged_log_is_exit_code_2_for_everything(terminal: Terminal) -> None:
-    digest = crowned(terminal, 0.0)
+    digest = promoted(terminal, 0.0)
     (terminal.project / "registry/objects/promotions/000001.json").write_text("{}")
     for arguments in (
         ["history"],

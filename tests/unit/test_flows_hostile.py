@@ -57,7 +57,7 @@ def _overwrite(path: Path, value: Any) -> None:
 
 
 def _run(project: Path) -> None:
-    """A run whose workspace tells of itself in the same way."""
+    """A run whose workspace holds ``HOSTILE`` in the same way."""
     root = project / "runs/demo-1"
     write_text(root / "params.yaml", "{}")
     write_text(root / ".state/progress.jsonl", "".join(f"{json.dumps(event)}\n" for event in EVENTS))

@@ -444,7 +444,7 @@ def test_a_push_over_ssh_asks_for_no_password_and_does_not_wait_for_ever(
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(fake.parent), prepend=os.pathsep)
     monkeypatch.setattr(branches, "PUSH_SECONDS", 1.0)
-    git(project, "remote", "add", "hub", "ssh://nobody@nowhere/hub.git")
+    git(project, "remote", "add", "hub", "ssh://user@nowhere/hub.git")
     (problem,) = finish(ready(project, "record.git_remote=hub")).problems
     assert "git push: no answer in 1 s" in problem
     assert "BatchMode=yes" in (tmp_path / "asked").read_text(encoding="utf-8")

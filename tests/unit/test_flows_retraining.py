@@ -361,14 +361,14 @@ def test_who_vouches_for_every_file_vouches_for_all_of_them_together(project: Pa
 # The champion
 
 
-def crown(project: Path, value: float = 1.0, policy: Policy | None = None) -> str:
+def promoted(project: Path, value: float = 1.0, policy: Policy | None = None) -> str:
     """Make a checkpoint the champion, by the project's policy or by another; returns its digest."""
     store = project_store(project, planned(project).workspace.settings)
     return approve(store, propose(store, value), under=policy or load_policy(project)).digest
 
 
 def test_the_result_is_compared_with_the_champion_wherever_it_starts(project: Path) -> None:
-    digest = crown(project)
+    digest = promoted(project)
     plan = planned(project)
     champion = plan.workspace.settings.evaluation.champion
     assert champion is not None
@@ -377,7 +377,7 @@ def test_the_result_is_compared_with_the_champion_wherever_it_starts(project: Pa
 
 
 def test_a_start_from_the_champion_takes_its_checkpoint_and_no_supervised_stage(project: Path) -> None:
-    digest = crown(project)
+    digest = promoted(project)
     plan = planned(project, "champion")
     settings = plan.workspace.settings
     assert settings.policy.model.sha256 == digest  # type: ignore[union-attr]
@@ -416,17 +416,17 @@ def test_a_night_is_new_when_anything_it_depends_on_is(project: Path, change: st
         case "code":
             (project / "code.py").write_text("x = 1\n", encoding="utf-8")
         case "champion":
-            crown(project)
+            promoted(project)
     assert planned(project, "base", *overrides).previous is None
 
 
 @pytest.mark.parametrize("start", ["base", "champion"])
-@pytest.mark.parametrize("crowned", [False, True])
-def test_a_result_that_became_the_champion_makes_nothing_new(project: Path, start: Start, crowned: bool) -> None:
-    if crowned:
-        crown(project, 1.0)
+@pytest.mark.parametrize("with_champion", [False, True])
+def test_a_result_that_became_the_champion_makes_nothing_new(project: Path, start: Start, with_champion: bool) -> None:
+    if with_champion:
+        promoted(project, 1.0)
     plan = planned(project, start)
-    end(plan, crown(project, 2.0))
+    end(plan, promoted(project, 2.0))
     again = planned(project, start)
     assert again.previous is not None
     assert unchanged_summary(again, again.previous).endswith(", the champion by now)")
@@ -434,11 +434,11 @@ def test_a_result_that_became_the_champion_makes_nothing_new(project: Path, star
 
 @pytest.mark.slow
 def test_a_start_from_another_champion_is_new_and_so_is_another_start(project: Path) -> None:
-    crown(project, 1.0)
+    promoted(project, 1.0)
     end(planned(project, "champion"))
     assert planned(project, "champion").previous is not None
     assert planned(project, "base").previous is None
-    crown(project, 2.0)
+    promoted(project, 2.0)
     assert planned(project, "champion").previous is None
 
 
@@ -453,7 +453,7 @@ def test_a_champion_that_the_configuration_names_is_a_setting_as_any_other(proje
 
 
 def test_a_night_without_a_candidate_against_a_champion_that_is_gone_is_new(project: Path) -> None:
-    crown(project)
+    promoted(project)
     end(planned(project))
     shutil.rmtree(project / "registry")
     assert planned(project).previous is None
@@ -580,7 +580,7 @@ def test_file_names_are_shown_and_not_acted_upon() -> None:
 def test_a_champion_whose_signature_does_not_hold_is_neither_started_from_nor_compared_with(
     project: Path, start: Start
 ) -> None:
-    digest = crown(project)
+    digest = promoted(project)
     shutil.rmtree(project / "registry/objects/signatures" / digest)
     with pytest.raises(InputError, match="no signature of a trusted key"):
         planned(project, start)
@@ -591,6 +591,6 @@ def test_a_champion_by_a_policy_that_the_project_never_had_is_neither_started_fr
     project: Path, start: Start
 ) -> None:
     own = load_policy(project)
-    crown(project, policy=replace(own, settings=own.settings.model_copy(update={"valid_days": 99})))
+    promoted(project, policy=replace(own, settings=own.settings.model_copy(update={"valid_days": 99})))
     with pytest.raises(InputError, match="cannot be shown to have been approved"):
         planned(project, start)

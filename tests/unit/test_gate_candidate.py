@@ -128,7 +128,7 @@ def test_a_policy_without_rules_leaves_health_to_a_person(judged: Judge, candida
 
 
 @pytest.fixture
-def crowned(store: DirectoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def champion(store: DirectoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A champion that stands on record 3."""
     digest = "c" * 64
 
@@ -140,8 +140,8 @@ def crowned(store: DirectoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     return digest
 
 
-def test_a_candidate_is_compared_with_the_present_champion(judged: Judge, candidate: Candidate, crowned: str) -> None:
-    comparison = {**COMPARED, "candidate": candidate.digest, "champion": crowned}
+def test_a_candidate_is_compared_with_the_present_champion(judged: Judge, candidate: Candidate, champion: str) -> None:
+    comparison = {**COMPARED, "candidate": candidate.digest, "champion": champion}
     found = judged(candidate, comparison)
     assert (found.result, found.base) == ("pass", 3)
 
@@ -164,9 +164,9 @@ def test_a_candidate_is_compared_with_the_present_champion(judged: Judge, candid
     ],
 )
 def test_a_comparison_that_is_missing_of_others_or_not_good_enough_fails(
-    judged: Judge, candidate: Candidate, crowned: str, change: Any, problem: str
+    judged: Judge, candidate: Candidate, champion: str, change: Any, problem: str
 ) -> None:
-    whole = {**COMPARED, "candidate": candidate.digest, "champion": crowned}
+    whole = {**COMPARED, "candidate": candidate.digest, "champion": champion}
     found = judged(candidate, None if change is None else whole | change)
     assert list(failed(found)) == ["gain over present champion"]
     assert problem in failed(found)["gain over present champion"]
@@ -177,17 +177,17 @@ def test_a_comparison_that_is_missing_of_others_or_not_good_enough_fails(
     [({"pending": True}, True), ({"problem": "the evidence is gone"}, False), ({"low": None, "mean": None}, False)],
 )
 def test_only_a_comparison_that_is_yet_to_be_made_may_still_change_the_answer(
-    judged: Judge, candidate: Candidate, crowned: str, comparison: dict[str, Any], later: bool
+    judged: Judge, candidate: Candidate, champion: str, comparison: dict[str, Any], later: bool
 ) -> None:
-    whole = {**COMPARED, "candidate": candidate.digest, "champion": crowned, **comparison}
+    whole = {**COMPARED, "candidate": candidate.digest, "champion": champion, **comparison}
     (check,) = (one for one in judged(candidate, whole).checks if one.result == "fail")
     assert (check.name, check.how == TO_BE_COMPARED) == ("gain over present champion", later)
 
 
 def test_a_comparison_on_too_few_prompts_is_left_to_a_person_as_the_policy_says(
-    judged: Judge, candidate: Candidate, crowned: str
+    judged: Judge, candidate: Candidate, champion: str
 ) -> None:
-    comparison = {**COMPARED, "candidate": candidate.digest, "champion": crowned, "n": 30}
+    comparison = {**COMPARED, "candidate": candidate.digest, "champion": champion, "n": 30}
     assert judged(candidate, comparison).result == "inconclusive"
     assert judged(candidate, comparison, gate={"min_prompts": 30}).result == "pass"
     worse = {**comparison, "unscorable_share": 0.5}
@@ -195,12 +195,12 @@ def test_a_comparison_on_too_few_prompts_is_left_to_a_person_as_the_policy_says(
 
 
 def test_the_run_may_have_made_the_comparison_itself(
-    store: DirectoryStore, judged: Judge, tmp_path: Path, crowned: str
+    store: DirectoryStore, judged: Judge, tmp_path: Path, champion: str
 ) -> None:
-    candidate = propose_run(store, write_run(tmp_path / "run", champion=crowned, rules=FEW), key_in(tmp_path))
-    comparison = recorded_comparison(store, candidate, crowned)
+    candidate = propose_run(store, write_run(tmp_path / "run", champion=champion, rules=FEW), key_in(tmp_path))
+    comparison = recorded_comparison(store, candidate, champion)
     assert comparison is not None
-    assert (comparison["candidate"], comparison["champion"]) == (candidate.digest, crowned)
+    assert (comparison["candidate"], comparison["champion"]) == (candidate.digest, champion)
     assert judged(candidate, comparison).result == "pass"
     assert recorded_comparison(store, candidate, "d" * 64) is None
 
@@ -306,7 +306,7 @@ DEEP, LONG = "a: " + "[" * 60000, "a: " + "1" * 5000
     [(*LOCK, DEEP), (*LOCK, LONG), (*LOCK, "a: 2026-13-45"), (*PARAMS, DEEP), (*PARAMS, LONG), (*PARAMS, "a: 010")],
     ids=["deep lock", "long lock", "no day in the lock", "deep settings", "long settings", "zeros in settings"],
 )
-def test_settings_or_a_lock_that_no_reader_gets_to_the_end_of_fail_and_stop_nobody(
+def test_settings_or_a_lock_that_no_reader_can_parse_fail_their_check_without_an_error(
     store: DirectoryStore, layout: Layout, judged: Judge, candidate: Candidate, name: str, check: str, text: str
 ) -> None:
     evidence = layout.root / "evidence"

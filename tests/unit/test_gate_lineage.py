@@ -25,15 +25,15 @@ __all__ = ["layout", "whole"]
 
 def judged(layout: Layout, **said: Any) -> tuple[str, str]:
     """What the check says of the run as it lies there; None takes a part of the lineage away."""
-    told = {name: value for name, value in lineage(layout, **said).items() if value is not None}
-    return on(layout, told)
+    recorded = {name: value for name, value in lineage(layout, **said).items() if value is not None}
+    return on(layout, recorded)
 
 
-def on(layout: Layout, told: Any) -> tuple[str, str]:
+def on(layout: Layout, recorded: Any) -> tuple[str, str]:
     digest = sha256_tree(layout.train_checkpoint)
     parts = {
         "candidate": digest,
-        "lineage": told,
+        "lineage": recorded,
         "lock": yaml.safe_load(layout.lock.read_text()) if layout.lock.exists() else InputError("file not found"),
         "params": yaml.safe_load(layout.params.read_text()),
         "root": layout.root,
@@ -83,9 +83,9 @@ def test_what_is_not_said_or_cannot_be_fails(layout: Layout, said: dict[str, Any
     assert problem in words
 
 
-@pytest.mark.parametrize("told", [[], "x", 7])
-def test_a_lineage_that_is_no_mapping_fails(layout: Layout, told: Any) -> None:
-    assert on(layout, told)[0] == "fail"
+@pytest.mark.parametrize("recorded", [[], "x", 7])
+def test_a_lineage_that_is_no_mapping_fails(layout: Layout, recorded: Any) -> None:
+    assert on(layout, recorded)[0] == "fail"
 
 
 def test_the_stages_that_must_be_recorded_are_those_of_the_line() -> None:
