@@ -109,7 +109,7 @@ def mapping(folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("stop", "steps"), [(True, 2), (False, 4)], ids=["asked to stop", "asked to watch"])
+@pytest.mark.parametrize(("stop", "steps"), [(True, 2), (False, 4)], ids=["stop", "watch only"])
 def test_a_stop_rule_ends_the_training_only_where_that_was_asked_for(tmp_path, stop, steps):
     said = []
     callback = EvenkeelCallback(rules={"second": rule("step >= 2 and reward > 0")}, stop=stop, say=said.append)

@@ -51,7 +51,7 @@ def test_new_lines_come_once_and_whole(tmp_path):
     assert list(tail.read()) == []
 
 
-def test_a_file_that_is_cut_short_is_read_anew(tmp_path):
+def test_a_file_that_is_cut_short_is_read_from_its_start(tmp_path):
     path = tmp_path / "log"
     path.write_text("a long first line\nand a ra")
     tail = Tail(path)
@@ -185,7 +185,7 @@ def test_a_console_comes_through_a_pipe_until_its_end(tmp_path):
     assert [line.partition("  ")[0] for line in lines[:2]] == ["step 1", "step 2"]
 
 
-def test_a_document_and_a_pipe_beside_files_are_refused(tmp_path):
+def test_a_document_and_a_pipe_together_with_files_are_refused(tmp_path):
     path = tmp_path / "trainer_state.json"
     path.write_text('{"log_history": []}')
     with pytest.raises(InputError, match="does not grow"):
@@ -241,7 +241,7 @@ def test_a_command_gets_the_verdict_on_its_input(tmp_path):
     assert json.loads(copied.read_text()) == VERDICT
 
 
-def test_a_process_is_told_to_stop_once():
+def test_a_process_is_sent_sigterm_once():
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     call = stop(process.pid)
     assert call(VERDICT) == f"process {process.pid} was sent SIGTERM"

@@ -1,4 +1,4 @@
-"""What a verdict leads to: knobs within bounds, budgets that end, and what became of it."""
+"""What a verdict leads to: knobs within bounds, budgets that end, and the outcomes of responses."""
 
 from __future__ import annotations
 
@@ -314,7 +314,7 @@ def test_a_knob_that_cannot_be_turned_says_why_and_the_next_one_is(sections, act
     assert reason in response.did
 
 
-# What became of it
+# Outcomes
 
 
 WELL = {"all": Count(70, 100), "sums": Count(40, 50), "products": Count(30, 50)}

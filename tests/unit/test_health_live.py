@@ -46,7 +46,7 @@ def test_where_nothing_was_ever_entered_the_run_is_healthy(path):
         ([response(1, 3, "stop"), response(2, 3)], 3, "stopped: quiet"),
     ],
 )
-def test_a_resumed_run_tells_what_it_told_before(path, entries, step, state):
+def test_a_resumed_run_shows_the_same_state(path, entries, step, state):
     live = LiveLedger(path)
     enter(path, *entries)
     live.update(step)

@@ -247,7 +247,7 @@ def test_a_mapping_of_ones_own_extends_a_shipped_one(tmp_path):
         ("signals: !!python/object/apply:os.system ['true']", "YAML"),
     ],
 )
-def test_a_mapping_that_is_wrong_is_refused_with_what_to_mend(tmp_path, tree, said):
+def test_a_mapping_that_is_wrong_is_refused_with_what_to_fix(tmp_path, tree, said):
     with pytest.raises(InputError) as caught:
         load_names(mapped(tmp_path, tree))
     assert said in str(caught.value)

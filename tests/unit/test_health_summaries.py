@@ -1,4 +1,4 @@
-"""A run's health in words: the live line, the verdict on a run, the ledger as a table."""
+"""A run's health as text: the live line, the verdict on a run, the ledger as a table."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_the_line_is_never_longer_than_a_terminal_has_room_for(rule):
         (Change("a.b", False, True), "b False to True", "the a.b at True instead of False", "a.b False → True"),
     ],
 )  # fmt: skip
-def test_a_change_is_told_shortly_in_words_and_exactly(change, short, long, exact):
+def test_a_change_has_a_short_a_long_and_an_exact_text(change, short, long, exact):
     assert (short_change(change), long_change(change)) == (short, long)
     assert changes(response("intervene", changes=(change,))) == [exact]
 
@@ -162,7 +162,7 @@ def test_the_headline_says_in_one_sentence_how_the_run_was(found, headline, tone
     assert (found.headline, found.tone) == (headline, tone)
 
 
-def test_the_parts_say_what_was_seen_done_and_won_what_it_cost_and_what_nobody_judged():
+def test_the_parts_say_what_was_seen_done_and_won_what_it_cost_and_what_was_not_judged():
     acted = response(quarantined=("p012",), asked="intervene")
     found = verdict(Ledger((acted,), (outcome(),)), [COLLAPSE])
     assert "entropy_collapse (intervene) fired at step 57: entropy is low and held-out" in " ".join(
@@ -180,7 +180,7 @@ def test_the_parts_say_what_was_seen_done_and_won_what_it_cost_and_what_nobody_j
     assert "nonfinite_tokens never saw nonfinite_tokens." in part(found, "What could not be judged")
 
 
-def test_a_roll_back_that_nobody_judged_still_costs_the_steps_that_it_threw_away():
+def test_a_roll_back_that_was_not_judged_still_costs_the_steps_that_it_threw_away():
     found = verdict(Ledger((response(),)), [COLLAPSE])
     assert part(found, "What it cost") == ("18 steps of 100 lost.",)
     assert "Whether response 1 helped: the run ended before that." in part(found, "What could not be judged")
@@ -272,7 +272,7 @@ def test_warnings_in_the_ledger_are_no_responses_that_changed_anything():
     assert health_line(RECORDS[60], [], Ledger((noted,))).endswith("healthy")
 
 
-def test_an_outcome_that_nobody_could_tell_is_no_failure():
+def test_an_outcome_that_could_not_be_judged_is_no_failure():
     found = verdict(Ledger((response(),), (outcome(recovered=None),)), [COLLAPSE])
     assert found.state == "acted"
     assert "Whether response 1 helped: the run ended before that." in part(found, "What could not be judged")
@@ -288,7 +288,7 @@ def test_a_run_that_was_stopped_and_went_back_says_which_policy_it_kept():
     )
 
 
-def test_prompts_in_quarantine_are_told_without_a_change_of_a_knob():
+def test_prompts_in_quarantine_are_reported_without_a_change_of_a_knob():
     taken = response("intervene", changes=(), quarantined=("a", "b"), did="skipped the update; 2 prompts in quarantine")
     found = verdict(Ledger((taken,), (outcome(cost=0),)), [COLLAPSE])
     assert "the run went on without training on 2 prompts, and recovered within 10 steps." in found.headline
