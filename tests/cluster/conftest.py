@@ -29,7 +29,7 @@ pytestmark = pytest.mark.cluster
 
 @dataclass(frozen=True)
 class Place:
-    """Where tests work: a namespace, and the plain client beside the one that is tested."""
+    """Where tests work: a namespace, and the plain client in addition to the one under test."""
 
     namespace: str
     core: Any

@@ -1,4 +1,4 @@
-"""What a cluster refuses, in words that say what to do, and with nothing left behind."""
+"""What a cluster refuses: the error says what to do, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_a_namespace_that_is_not_there(place: Place, tmp_path: Path) -> None:
 
 
 def test_a_context_that_is_not_there(place: Place, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nobody"):
-        KubernetesLauncher().submit(job(place, tmp_path, "context", "launch.kubernetes.context=nobody"))
+    with pytest.raises(InputError, match="no-such-context"):
+        KubernetesLauncher().submit(job(place, tmp_path, "context", "launch.kubernetes.context=no-such-context"))
 
 
 def test_a_quota_that_is_used_up(place: Place, tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_quota_that_is_used_up(place: Place, tmp_path: Path) -> None:
         place.core.delete_namespaced_resource_quota("none", place.namespace)
 
 
-def test_the_janitor_removes_what_nobody_waits_for_and_nothing_else(place: Place) -> None:
+def test_the_janitor_removes_only_evenkeel_jobsets_past_their_deadline(place: Place) -> None:
     cluster = Cluster.connect(place.namespace)
     late, alive, foreign = (jobset(planned(name, [*ALONE, *SMALL_PODS, *on(place)])) for name in ("late", "alive", "x"))
     late["metadata"]["annotations"][DEADLINE] = "2020-01-01T00:00:00Z"

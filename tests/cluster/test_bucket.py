@@ -66,8 +66,8 @@ def store(place: Place) -> Iterator[Store]:
 
 
 @pytest.fixture(autouse=True)
-def mended(store: Store) -> Iterator[None]:
-    """What goes wrong in one test goes wrong in no other."""
+def faults_cleared(store: Store) -> Iterator[None]:
+    """The faults of one test do not affect the others."""
     yield
     store.proxy.faults.clear()
 
@@ -171,7 +171,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(
     store.server.client.put_object(Bucket=BUCKET, Key=truncated, Body=b"")
     pod = pods_of(place, run.name)[0].metadata.name
     place.core.delete_namespaced_pod(pod, place.namespace, grace_period_seconds=0)
-    await_("it begins anew", lambda: restarts(place, run.name)[0] == 1, 200)
+    await_("it restarts", lambda: restarts(place, run.name)[0] == 1, 200)
     store.proxy.faults.clear()
     assert run.end() == JobStatus("succeeded", 0)
     assert trained(workspace) == expected

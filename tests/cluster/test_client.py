@@ -91,14 +91,14 @@ def test_a_jobset_is_tried_made_seen_and_removed(cluster: Cluster) -> None:
     cluster.delete_jobset("demo-1", made["metadata"]["uid"])
 
 
-def test_a_change_is_told_when_it_happens(cluster: Cluster, place: Place) -> None:
+def test_a_change_is_reported_when_it_happens(cluster: Cluster, place: Place) -> None:
     made = cluster.create(held())
     looks: list[str] = []
 
     def look() -> None:
         for _ in changes(cluster, "demo-1", 600.0):
             found = cluster.jobset("demo-1")
-            looks.append(found["metadata"].get("labels", {}).get("told", "") if found else "gone")
+            looks.append(found["metadata"].get("labels", {}).get("changed", "") if found else "gone")
             if looks[-1] == "gone":
                 return
 
@@ -106,14 +106,14 @@ def test_a_change_is_told_when_it_happens(cluster: Cluster, place: Place) -> Non
     thread.start()
     until(lambda: looks != [])
     group = ("jobset.x-k8s.io", "v1alpha2", place.namespace, "jobsets", "demo-1")
-    place.custom.patch_namespaced_custom_object(*group, {"metadata": {"labels": {"told": "yes"}}})
+    place.custom.patch_namespaced_custom_object(*group, {"metadata": {"labels": {"changed": "yes"}}})
     until(lambda: "yes" in looks)
     cluster.delete_jobset("demo-1", made["metadata"]["uid"])
     thread.join(60)
     assert looks[-1] == "gone"
 
 
-def test_the_janitor_removes_what_nobody_waits_for(cluster: Cluster) -> None:
+def test_the_janitor_removes_abandoned_jobsets(cluster: Cluster) -> None:
     own = {"evenkeel/workspace": "/shared/run"}
     late = {**own, "evenkeel/deadline": f"{datetime.now(UTC) - timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"}
     begun = held("late-1", annotations=late)
@@ -135,7 +135,7 @@ def test_the_doctor_finds_nothing_that_fails_in_a_namespace_as_the_platform_make
     assert found["claim"].finding == f"there is no claim evenkeel-shared in {place.namespace}"
 
 
-def test_an_account_without_rights_is_told_which_it_lacks(
+def test_an_account_without_rights_gets_an_error_that_names_them(
     place: Place, contents: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The account of the pods, which has none."""
@@ -178,36 +178,36 @@ FAILURES: dict[str, tuple[Callable[[Cluster], None], type[Refused]]] = {
 
 
 @pytest.mark.parametrize("name", FAILURES)
-def test_a_refusal_is_told_as_the_tests_without_a_cluster_have_it(
+def test_the_fake_server_refuses_with_the_same_error(
     cluster: Cluster, place: Place, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cause, kind = FAILURES[name]
     if name == "not served" and cluster.versions("kueue.x-k8s.io"):
         pytest.skip("Kueue is installed")
 
-    def told(asked: Cluster) -> tuple[str, str | None]:
+    def refusal(asked: Cluster) -> tuple[str, str | None]:
         with pytest.raises(kind) as caught:
             cause(asked)
         return caught.value.what, caught.value.how
 
-    real = told(cluster)
+    real = refusal(cluster)
     with FakeApi().running() as api:
         api.namespaces = {place.namespace}
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path / "fake", api.url)))
-        assert told(Cluster.connect(place.namespace)) == real
+        assert refusal(Cluster.connect(place.namespace)) == real
 
 
-def test_a_field_that_nobody_knows_is_named(cluster: Cluster) -> None:
+def test_an_unknown_field_is_named(cluster: Cluster) -> None:
     manifest = held()
     manifest["spec"]["replicas"] = 3
     with pytest.raises(Refused, match=r'unknown field "spec\.replicas"'):
         cluster.dry_run(manifest)
 
 
-def test_what_jobset_itself_refuses_is_told_as_what_is_invalid(cluster: Cluster) -> None:
+def test_what_jobset_itself_refuses_is_reported_as_invalid(cluster: Cluster) -> None:
     manifest = held()
-    manifest["spec"]["successPolicy"] = {"operator": "All", "targetReplicatedJobs": ["nobody"]}
-    with pytest.raises(Refused, match=r"the cluster does not accept JobSet demo-1: .*nobody") as caught:
+    manifest["spec"]["successPolicy"] = {"operator": "All", "targetReplicatedJobs": ["no-such-job"]}
+    with pytest.raises(Refused, match=r"the cluster does not accept JobSet demo-1: .*no-such-job") as caught:
         cluster.dry_run(manifest)
     assert "change the setting" in (caught.value.how or "")
 
@@ -216,7 +216,7 @@ def test_what_jobset_itself_refuses_is_told_as_what_is_invalid(cluster: Cluster)
     ("user", "what"),
     [({"token": "not-a-token"}, "does not accept the credentials"), ({}, "has no credentials|may not get jobsets")],
 )
-def test_credentials_that_are_none_are_told(
+def test_invalid_and_missing_credentials_are_reported(
     contents: dict[str, Any],
     user: dict[str, str],
     what: str,
