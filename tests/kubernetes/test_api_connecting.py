@@ -66,13 +66,13 @@ def test_the_file_in_the_home_directory_is_found(api: FakeApi, tmp_path: Path) -
     assert connect().connection.server == api.url
 
 
-def test_an_unknown_context_is_told_with_those_that_there_are(config: Path) -> None:
+def test_the_error_for_an_unknown_context_lists_the_known_ones(config: Path) -> None:
     error = refused("production")
     assert error.what == "there is no context 'production'"
     assert error.how == "launch.kubernetes.context: one of other, test"
 
 
-def test_a_file_without_a_current_context_is_told(config: Path) -> None:
+def test_a_file_without_a_current_context_is_reported(config: Path) -> None:
     content = yaml.safe_load(config.read_text(encoding="utf-8"))
     del content["current-context"]
     config.write_text(yaml.safe_dump(content), encoding="utf-8")
@@ -83,14 +83,14 @@ def test_a_file_without_a_current_context_is_told(config: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "- a\n- b\n", "a: [unclosed\ntoken: geheim\n", "\x00", pytest.param("[" * 10**5, id="deep")]
 )
-def test_a_file_that_is_no_kubeconfig_is_told_without_a_word_of_it(config: Path, text: str) -> None:
+def test_the_error_for_an_invalid_kubeconfig_shows_none_of_its_content(config: Path, text: str) -> None:
     config.write_text(text, encoding="utf-8")
     error = refused()
     assert str(error.where) == str(config)
     assert "geheim" not in str(error)
 
 
-def test_a_broken_entry_is_told_without_its_token(api: FakeApi, config: Path) -> None:
+def test_the_error_for_a_broken_entry_does_not_show_its_token(api: FakeApi, config: Path) -> None:
     content = yaml.safe_load(config.read_text(encoding="utf-8"))
     content["contexts"][0]["context"]["cluster"] = "nowhere"
     content["users"][0]["user"]["token"] = "geheim"
@@ -147,7 +147,7 @@ def test_inside_a_pod_its_own_account_is_meant(monkeypatch: pytest.MonkeyPatch) 
     ],
     ids=["not there", "unknown name", "no TLS"],
 )
-def test_a_server_that_cannot_be_reached_is_told(
+def test_a_server_that_cannot_be_reached_is_reported(
     api: FakeApi, config: Path, server: Callable[[str], str], what: str
 ) -> None:
     kubeconfig(config, server(api.url))
@@ -156,7 +156,7 @@ def test_a_server_that_cannot_be_reached_is_told(
     assert isinstance(error, Unreachable) is ("TLS" not in what)
 
 
-def test_a_server_that_does_not_answer_is_told_after_few_attempts(api: FakeApi, config: Path) -> None:
+def test_a_server_that_does_not_answer_is_reported_after_few_attempts(api: FakeApi, config: Path) -> None:
     api.faults.add(Fault("dropped", times=100))
     assert isinstance(refused(), Unreachable)
     assert len(api.requests) == 3
@@ -210,7 +210,7 @@ def test_a_certificate_of_the_named_authority_is_accepted(secure: FakeApi, confi
     assert connect().connection.server.startswith("https://")
 
 
-def test_a_certificate_of_nobody_we_know_is_told_and_not_tried_again(secure: FakeApi, config: Path) -> None:
+def test_a_certificate_of_an_unknown_authority_is_reported_and_not_retried(secure: FakeApi, config: Path) -> None:
     kubeconfig(config, secure.url)
     error = refused()
     assert not isinstance(error, Unreachable)
@@ -218,7 +218,7 @@ def test_a_certificate_of_nobody_we_know_is_told_and_not_tried_again(secure: Fak
     assert "get a new kubeconfig" in (error.how or "")
 
 
-def test_a_certificate_for_another_name_is_told(secure: FakeApi, config: Path, authority: Path) -> None:
+def test_a_certificate_for_another_name_is_reported(secure: FakeApi, config: Path, authority: Path) -> None:
     url = secure.url.replace("127.0.0.1", "localhost")
     kubeconfig(config, url, **{"certificate-authority": str(authority)})
     assert "no secure connection (Hostname mismatch" in refused().what

@@ -1,4 +1,4 @@
-"""A JobSet is created once, whatever becomes of the answers, and never half-heartedly."""
+"""A JobSet is created once, even if responses are lost; if the result is unknown, the error says so."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_one_that_is_being_deleted_is_not_taken_for_ours(api: FakeApi, cluster: 
     assert "kubectl -n evenkeel get jobsets demo-1 --watch" in (caught.value.how or "")
 
 
-def test_a_race_that_is_lost_every_time_is_told(api: FakeApi, cluster: Cluster) -> None:
+def test_a_race_that_is_lost_every_time_is_reported(api: FakeApi, cluster: Cluster) -> None:
     api.faults.add(Fault("status", body=answers.CONTENDED, times=100, **CREATE))
     with pytest.raises(Refused, match="something else changes JobSet demo-1 all the time"):
         cluster.create(jobset())
@@ -96,7 +96,7 @@ def test_a_race_that_is_lost_every_time_is_told(api: FakeApi, cluster: Cluster) 
     [[Fault("lost", **CREATE), Fault("dropped", times=100)], [Fault("dropped", times=100, **CREATE)]],
     ids=["away", "not there at the last look"],
 )
-def test_when_the_server_stays_away_it_is_said_that_nobody_knows(
+def test_if_the_server_stays_unreachable_the_result_is_reported_as_unknown(
     api: FakeApi, cluster: Cluster, faults: list[Fault]
 ) -> None:
     """One that was not there at the last look may still come."""

@@ -36,7 +36,7 @@ def test_a_long_list_comes_in_pages(api: FakeApi, cluster: Cluster, pods: set[st
     assert [one.query["limit"] for one in api.seen] == ["500"] * 3
 
 
-def test_a_list_whose_next_page_comes_too_late_begins_anew(api: FakeApi, cluster: Cluster, pods: set[str]) -> None:
+def test_a_list_whose_next_page_has_expired_restarts(api: FakeApi, cluster: Cluster, pods: set[str]) -> None:
     api.faults.add(Fault("status", method="GET", path="continue=", body=answers.EXPIRED))
     assert found(cluster) == pods
     assert len(api.requests) == 2 + 3
@@ -222,7 +222,7 @@ def test_a_token_that_was_renewed_in_the_file_is_taken_up(api: FakeApi, cluster:
     assert api.count("create", "jobsets") == 1
 
 
-def test_a_token_that_has_expired_is_told_and_not_tried_for_ever(api: FakeApi, cluster: Cluster) -> None:
+def test_an_expired_token_is_reported_and_not_retried_forever(api: FakeApi, cluster: Cluster) -> None:
     api.tokens = set()
     with pytest.raises(Refused, match="does not accept the credentials of context 'test'") as caught:
         cluster.jobset("demo-1")

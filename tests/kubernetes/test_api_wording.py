@@ -35,7 +35,7 @@ CASES: dict[str, tuple[dict[str, Any], type[InputError], str, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_refusal_says_what_is_wrong_and_how_to_mend_it(api: FakeApi, cluster: Cluster, case: str) -> None:
+def test_a_refusal_says_what_is_wrong_and_how_to_fix_it(api: FakeApi, cluster: Cluster, case: str) -> None:
     body, kind, what, how = CASES[case]
     api.faults.add(Fault("status", method="POST", body=body))
     with pytest.raises(kind, match=what) as caught:
@@ -72,7 +72,7 @@ def test_the_command_that_checks_a_right_knows_groups_and_subresources(api: Fake
     assert "kubectl auth can-i list jobsets.jobset.x-k8s.io -n evenkeel" in (caught.value.how or "")
 
 
-def test_whoever_is_anonymous_is_told_that_there_are_no_credentials(api: FakeApi, cluster: Cluster) -> None:
+def test_the_error_for_an_anonymous_user_says_that_there_are_no_credentials(api: FakeApi, cluster: Cluster) -> None:
     body = answers.status(403, "Forbidden", 'pods is forbidden: User "system:anonymous" cannot list resource "pods"')
     api.faults.add(Fault("status", body=body))
     with pytest.raises(Refused, match="context 'test' has no credentials") as caught:
@@ -80,7 +80,7 @@ def test_whoever_is_anonymous_is_told_that_there_are_no_credentials(api: FakeApi
     assert "log in again" in (caught.value.how or "")
 
 
-def test_a_cluster_without_jobset_is_told_with_the_command_that_installs_it(api: FakeApi, cluster: Cluster) -> None:
+def test_the_error_for_a_cluster_without_jobset_shows_the_install_command(api: FakeApi, cluster: Cluster) -> None:
     del api.served["jobset.x-k8s.io"]
     for ask in (lambda: cluster.dry_run(jobset()), lambda: cluster.create(jobset()), lambda: cluster.jobsets("a=b")):
         with pytest.raises(Refused, match="JobSet is not installed") as caught:
@@ -88,13 +88,13 @@ def test_a_cluster_without_jobset_is_told_with_the_command_that_installs_it(api:
         assert "kubectl apply --server-side -f https://github.com/kubernetes-sigs/jobset" in (caught.value.how or "")
 
 
-def test_a_cluster_with_another_version_of_jobset_is_told_which(api: FakeApi, cluster: Cluster) -> None:
+def test_the_error_for_another_version_of_jobset_names_it(api: FakeApi, cluster: Cluster) -> None:
     api.served["jobset.x-k8s.io"] = ["v1beta1", "v1"]
     with pytest.raises(Refused, match="serves JobSet as v1beta1, v1, and Evenkeel speaks v1alpha2"):
         cluster.create(jobset())
 
 
-def test_something_else_than_an_api_server_is_told(api: FakeApi, cluster: Cluster) -> None:
+def test_a_server_that_is_no_api_server_is_reported(api: FakeApi, cluster: Cluster) -> None:
     api.faults.add(Fault("text", times=100))
     with pytest.raises(Unreachable, match="no JSON; is it a Kubernetes API server"):
         cluster.pods("a=b")

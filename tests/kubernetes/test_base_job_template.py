@@ -91,7 +91,7 @@ def test_a_pool_can_be_made_of_it() -> None:
 
 
 def test_a_placeholder_without_its_variable_would_be_refused() -> None:
-    broken = {**TEMPLATE, "job_configuration": {**TEMPLATE["job_configuration"], "name": "{{ nobody }}"}}
+    broken = {**TEMPLATE, "job_configuration": {**TEMPLATE["job_configuration"], "name": "{{ unknown }}"}}
     with pytest.raises(ValueError, match="undeclared variable"):
         pool_of(broken)
 

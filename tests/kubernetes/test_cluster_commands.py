@@ -49,7 +49,7 @@ def test_a_namespace_without_runs_says_so(api: FakeApi, config: Path) -> None:
     assert json.loads(cluster("status", "-n", "empty", "--json").output) == []
 
 
-def test_what_is_the_matter_with_a_run_is_said_once_and_how_to_mend_it(submitted: FakeApi) -> None:
+def test_a_problem_of_a_run_is_reported_once_with_its_fix(submitted: FakeApi) -> None:
     done = cluster("status", NAME)
     assert done.exit_code == 0
     assert done.output.count("Insufficient memory") == 1

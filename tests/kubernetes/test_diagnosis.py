@@ -191,7 +191,7 @@ def test_why_a_pod_was_evicted_leads_to_what_to_do() -> None:
     assert "nothing has to be done" in evicted("The node was low on resource: pids")
 
 
-def test_a_node_that_confirmed_the_end_of_its_pods_needs_nobody() -> None:
+def test_a_node_that_confirmed_the_end_of_its_pods_needs_no_action() -> None:
     there = content("node-lost")
     for pod in there["pods"]:
         if "learner" in pod["metadata"]["name"]:
@@ -209,8 +209,8 @@ def test_a_volume_that_one_node_has_says_that_many_must() -> None:
     assert "must be ReadWriteMany" in finding.how
 
 
-def test_troubles_that_are_over_are_not_told() -> None:
-    """Events stay for an hour; what they tell of may be fixed."""
+def test_problems_that_are_over_are_not_reported() -> None:
+    """Events stay for an hour; what they report may be fixed."""
     there = content("volume-secret-missing")
     for pod in there["pods"]:
         pod["status"].update(phase="Running", containerStatuses=[{"name": "learner", "state": {"running": {}}}])
@@ -233,14 +233,14 @@ def test_a_server_that_still_loads_its_model_is_no_trouble() -> None:
 
 
 @pytest.mark.parametrize("code", [0, 3, 75, 143])
-def test_an_end_that_is_no_fault_is_not_told(code: int) -> None:
+def test_an_end_that_is_no_fault_is_not_reported(code: int) -> None:
     there = content("crashes")
     for pod in there["pods"]:
         pod["status"]["containerStatuses"][0]["state"] = {"terminated": {"exitCode": code, "reason": "Error"}}
     assert diagnose(observed(there)) == []
 
 
-def test_what_a_container_of_ours_says_of_its_end_is_told_in_plain_words() -> None:
+def test_the_termination_message_of_our_container_is_reported_as_text() -> None:
     there = content("crashes")
     for pod in there["pods"]:
         words = written(StageStatus(2, "no rights\n  where: s3://b\n  fix:   ask for them")).decode()

@@ -315,7 +315,7 @@ def test_every_role_must_have_nodes_that_its_pods_fit_on(healthy: FakeApi, check
     assert (gpus.state, "no node is large enough (nvidia.com/gpu 1 of 0)" in gpus.finding) == ("fail", True)
 
 
-def test_what_fits_on_no_one_node_is_told_although_all_together_have_it(healthy: FakeApi, checks: Any) -> None:
+def test_pods_that_fit_on_no_single_node_fail_even_if_all_together_have_room(healthy: FakeApi, checks: Any) -> None:
     healthy.put("nodes", node("node-1", memory="10Gi"), "")
     healthy.put("nodes", node("node-2", cpu="1"), "")
     check = rollout(checks("launch.kubernetes.rollout.memory=32Gi", 'launch.kubernetes.rollout.cpu="4"'))

@@ -57,7 +57,7 @@ def test_a_node_that_puts_its_clock_back_loses_no_line(tmp_path: Path) -> None:
     assert copied(Breaking([before], [before, after]), tmp_path / "log") == ["before", "after"]
 
 
-def test_what_a_node_says_without_a_time_is_told_once_and_ends_nothing(tmp_path: Path) -> None:
+def test_a_line_of_a_node_without_a_time_is_copied_once_and_ends_nothing(tmp_path: Path) -> None:
     gone, line = "unable to retrieve container logs for containerd://abc", "2026-01-01T00:00:00.1Z on it goes"
     assert copied(Breaking([gone], [gone], [line]), tmp_path / "log") == [gone, "on it goes"]
 

@@ -38,7 +38,7 @@ def test_bases_are_named_by_digest(image: Dockerfile) -> None:
         assert re.search(r"@sha256:[0-9a-f]{64}$", base) or base.endswith("@${VLLM_DIGEST}")
 
 
-def test_a_digest_that_nobody_could_give_has_no_default() -> None:
+def test_a_digest_that_is_not_known_has_no_default() -> None:
     assert "VLLM_DIGEST" in read(FILES["vllm-gpu"]).arguments
     assert all(read(FILES[name]).outermost() == {PYTHON} for name in ("evenkeel", "vllm"))
 

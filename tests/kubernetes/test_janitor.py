@@ -1,4 +1,4 @@
-"""JobSets that nobody waits for go; what is alive, unknown or somebody else's stays."""
+"""JobSets that no process waits for are deleted; what is alive, unknown or somebody else's stays."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ HERE = "/shared/project/runs/dead"
 ALIVE: dict[str, bool | None] = {"living": True, "dead": False, "elsewhere": None}
 
 
-def told(delta: timedelta) -> str:
+def timestamp(delta: timedelta) -> str:
     return f"{NOW + delta:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def one(run: str = "dead", **changes: Any) -> dict[str, Any]:
     """A JobSet of a run that is at work, for one more hour."""
     found = jobset(run, uid=f"uid-of-{run}")
-    found["metadata"]["annotations"]["evenkeel/deadline"] = told(timedelta(hours=1))
+    found["metadata"]["annotations"]["evenkeel/deadline"] = timestamp(timedelta(hours=1))
     found["metadata"]["annotations"]["evenkeel/workspace"] = HERE
     found["metadata"].update(changes)
     return found
 
 
 def ended(found: dict[str, Any], ago: timedelta, kind: str = "Completed", ttl: int | None = 3600) -> dict[str, Any]:
-    condition = {"type": kind, "status": "True", "lastTransitionTime": told(-ago)}
+    condition = {"type": kind, "status": "True", "lastTransitionTime": timestamp(-ago)}
     found["status"] = {"conditions": [condition]}
     if ttl is not None:
         found["spec"]["ttlSecondsAfterFinished"] = ttl
@@ -66,7 +66,7 @@ def test_one_that_does_not_say_where_it_was_submitted_is_nobodys_to_judge() -> N
 def test_one_past_its_deadline_goes_whoever_waits() -> None:
     found = one("living")
     assert why(found) == ""
-    found["metadata"]["annotations"]["evenkeel/deadline"] = told(-timedelta(minutes=1))
+    found["metadata"]["annotations"]["evenkeel/deadline"] = timestamp(-timedelta(minutes=1))
     assert why(found) == "its deadline was 2026-11-22 11:59"
 
 
@@ -96,7 +96,7 @@ def test_what_is_not_ours_stays_whatever_it_looks_like(label: str) -> None:
 
 
 def test_what_goes_already_is_left_alone() -> None:
-    assert why(one("dead", deletionTimestamp=told(-timedelta(hours=1)))) == ""
+    assert why(one("dead", deletionTimestamp=timestamp(-timedelta(hours=1)))) == ""
 
 
 def test_times_that_are_none_decide_nothing() -> None:
@@ -152,7 +152,7 @@ def test_the_janitor_leaves_a_run_that_waits_or_was_disrupted() -> None:
     assert [removal.name for removal in decide([attempted()], lambda run, workspace: None, late)] == ["arithmetic-1"]
 
 
-def test_one_of_which_nobody_has_said_it_has_no_end() -> None:
+def test_a_jobset_without_a_deadline_has_no_last_moment() -> None:
     assert last_moment({"metadata": {"name": "x"}, "spec": {}}) is None
 
 
@@ -163,7 +163,7 @@ def swept(cluster: Cluster) -> list[str]:
     return [removal.name for removal in sweep(cluster, alive, NOW)]
 
 
-def test_only_what_is_to_go_is_deleted_and_told(api: FakeApi, cluster: Cluster) -> None:
+def test_only_what_is_to_go_is_deleted_and_reported(api: FakeApi, cluster: Cluster) -> None:
     for run in ("dead", "living", "elsewhere"):
         api.put("jobsets", one(run))
     somebodys = one("dead", name="somebodys", uid="x")
@@ -174,7 +174,7 @@ def test_only_what_is_to_go_is_deleted_and_told(api: FakeApi, cluster: Cluster) 
     assert api.seen[0].query["labelSelector"] == "app.kubernetes.io/name=evenkeel,app.kubernetes.io/managed-by=evenkeel"
 
 
-def test_one_that_was_submitted_anew_meanwhile_stays(api: FakeApi, cluster: Cluster) -> None:
+def test_one_that_was_submitted_again_meanwhile_stays(api: FakeApi, cluster: Cluster) -> None:
     api.put("jobsets", one("dead"))
 
     def over(run: str, workspace: str) -> bool:
@@ -199,7 +199,7 @@ def test_whether_a_run_is_alive_is_asked_after_the_jobsets_were_listed(api: Fake
     assert asked == [1]
 
 
-def test_a_refusal_is_told(api: FakeApi, cluster: Cluster) -> None:
+def test_a_refusal_is_reported(api: FakeApi, cluster: Cluster) -> None:
     api.put("jobsets", one("dead"))
     api.faults.add(Fault("status", method="DELETE", body=answers.forbidden("delete", "jobsets", "x", "evenkeel")))
     with pytest.raises(Exception, match="may not delete jobsets in namespace evenkeel"):

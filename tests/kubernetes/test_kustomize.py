@@ -46,7 +46,7 @@ def test_kustomize_builds_what_our_files_add_up_to(folder: Path, command: list[s
 
 
 def site(place: Path, **written: object) -> Path:
-    """An overlay as a site would write it, beside ours, in a copy of the project's files."""
+    """An overlay as a site would write it, next to ours, in a copy of the project's files."""
     shutil.copytree(K8S, place / "k8s", ignore=shutil.ignore_patterns("images"))
     shutil.copytree(ROOT / "configs" / "health", place / "configs" / "health")
     folder = place / "k8s" / "overlays" / "site"

@@ -1,4 +1,4 @@
-"""Submitting, waiting and cancelling, against an API server that fails when it is told to."""
+"""Submitting, waiting and cancelling, against an API server with injected faults."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def waited(launcher: KubernetesLauncher, name: str) -> tuple[list[str], threadin
     return found, waiting
 
 
-def test_whoever_waits_for_a_run_that_is_cancelled_is_told_so(
+def test_waiting_for_a_run_that_is_cancelled_returns_cancelled(
     api: FakeApi, launcher: KubernetesLauncher, job: Job
 ) -> None:
     name = launcher.submit(job)
@@ -244,7 +244,7 @@ def test_a_server_that_is_away_for_a_while_ends_no_run(
 def test_a_cluster_that_refuses_for_a_moment_ends_no_run(
     api: FakeApi, launcher: KubernetesLauncher, job: Job, capfd: Any
 ) -> None:
-    """As a server does that is being started and knows no roles yet, or where somebody has to log in anew."""
+    """As a server does that is being started and knows no roles yet, or where somebody has to log in again."""
     name = launcher.submit(job)
     refused = answers.forbidden("get", "jobsets", "jobset.x-k8s.io", "evenkeel")
     api.faults.add(Fault("status", "GET", r"jobsets/demo-1", 2, body=refused, meanwhile=lambda: ended(api)))
@@ -326,7 +326,7 @@ def test_a_run_that_could_not_be_cancelled_is_said_to_go_on(
     assert launcher.status(name).state == "pending"
 
 
-def test_why_a_run_waits_is_told_where_it_was_submitted(
+def test_why_a_run_waits_is_reported_where_it_was_submitted(
     api: FakeApi, launcher: KubernetesLauncher, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PROGRESS_VARIABLE, str(tmp_path / "progress"))

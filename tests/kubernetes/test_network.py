@@ -61,7 +61,7 @@ def test_a_namespace_without_the_label_gets_no_figures() -> None:
 
 
 @pytest.mark.parametrize("source", [*ROLES.values(), STRANGER])
-def test_every_pod_resolves_names_and_asks_nobody_else_to(source: End) -> None:
+def test_every_pod_resolves_names_only_through_the_cluster_dns(source: End) -> None:
     assert reaches(POLICIES, source, DNS, 53, "UDP") and reaches(POLICIES, source, DNS, 53, "TCP")
     assert not reaches(POLICIES, source, OUTSIDE, 53, "UDP")
 

@@ -60,7 +60,7 @@ def test_an_event_in_the_very_second_of_the_beginning_counts(api: FakeApi, clust
     assert len(gather(cluster, "demo-1").events) == 1
 
 
-def test_pods_are_told_apart_by_attempt_and_role() -> None:
+def test_pods_are_distinguished_by_attempt_and_role() -> None:
     both = [(role, attempt) for role in ("learner", "rollout") for attempt in "12"]
     pods = [pod(f"{role}-{attempt}", **{ROLE: role, ATTEMPT: attempt}) for role, attempt in both]
     found = Observed({"status": {"restarts": 2}}, pods=(*pods, pod("unlabelled")))

@@ -58,7 +58,7 @@ def belongs_to(user: int, monkeypatch: pytest.MonkeyPatch, group: int = 100) -> 
         (how(OTHER), 0o777, 100, 2000),
         (how(OTHER), 0o770, 10001, 2000),
     ],
-    ids=["the owner", "nobody in particular", "who may write as everybody", "who may write as the group of pods"],
+    ids=["the owner", "the default user", "who may write as everybody", "who may write as the group of pods"],
 )
 def test_pods_are_the_owner_of_the_folder_that_they_share_or_who_may_write_there(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, settings: KubernetesSettings, mode: int, group: int, user: int

@@ -78,7 +78,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("rule", "manifest"), [(rule, bad) for rule, bads in BAD.items() for bad in bads])
-def test_a_pod_that_breaks_a_rule_is_told_by_its_name(rule: str, manifest: Manifest) -> None:
+def test_a_violation_names_the_rule(rule: str, manifest: Manifest) -> None:
     said = violations(manifest)
     assert said and any(f"{rule}: " in line for line in said), said
 

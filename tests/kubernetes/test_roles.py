@@ -1,4 +1,4 @@
-"""Every account may do exactly what its requests need: the roles in `k8s/` against the table beside the code."""
+"""Every account may do exactly what its requests need: the roles in `k8s/` against the table in the code."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_every_role_of_the_code_has_one_in_the_platform() -> None:
     assert set(by_kind(PLATFORM, "ClusterRole")) == {"evenkeel-doctor"}
 
 
-def test_what_everyone_may_is_granted_to_nobody() -> None:
+def test_no_role_grants_what_everyone_may_do() -> None:
     assert not EVERYONE & frozenset().union(*ROLES.values())
 
 

@@ -137,7 +137,7 @@ def test_one_that_is_suspended_without_a_queue_was_suspended_by_somebody() -> No
     assert message.startswith("is suspended by somebody; kubectl -n evenkeel patch jobset held")
 
 
-def test_what_our_own_containers_say_is_told_as_words() -> None:
+def test_the_termination_message_of_our_containers_is_shown_as_text() -> None:
     there, said = content("bad-input"), StageStatus(2, "cannot read: no such file\n  where: data.jsonl")
     pod = of_role(there, "pods", "learner")
     pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = termination_message(said).decode()
@@ -146,7 +146,7 @@ def test_what_our_own_containers_say_is_told_as_words() -> None:
 
 
 @pytest.mark.parametrize("message", ['{"exit_code": 2', "[1, 2]", '{"other": 1}', "17"])
-def test_what_only_looks_like_our_words_is_told_as_it_is(message: str) -> None:
+def test_a_message_that_only_looks_like_ours_is_shown_unchanged(message: str) -> None:
     there = content("bad-input")
     of_role(there, "pods", "learner")["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = message
     assert message in status_of(observed(there)).message
@@ -162,7 +162,7 @@ def test_the_exit_code_is_known_although_the_pod_is_gone() -> None:
     )
 
 
-def test_without_anything_but_the_jobset_its_own_words_are_told() -> None:
+def test_with_only_the_jobset_its_own_message_is_shown() -> None:
     there = content("crashes")
     there.update(jobs=[], pods=[], events=[])
     found = status_of(observed(there))

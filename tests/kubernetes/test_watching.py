@@ -17,7 +17,7 @@ from tests.kubernetes.objects import jobset
 
 WATCH = {"method": "GET", "path": "watch=true"}
 SOON = 20.0
-"""Seconds within which a change must be told in these tests, where only a watch can tell it."""
+"""Seconds within which a change must be reported in these tests, where only a watch can report it."""
 
 
 def status(api: FakeApi, word: str) -> None:
@@ -26,7 +26,7 @@ def status(api: FakeApi, word: str) -> None:
 
 
 class Looker:
-    """Looks whenever it is told to, as a launcher does, and remembers what it saw."""
+    """Looks after every hint, as a launcher does, and records what it saw."""
 
     def __init__(self, cluster: Cluster, most: float = 600.0) -> None:
         self.saw: list[str | None] = []
@@ -66,7 +66,7 @@ def running(api: FakeApi) -> None:
 
 
 @pytest.mark.usefixtures("running")
-def test_a_change_is_told_when_it_happens(api: FakeApi, cluster: Cluster) -> None:
+def test_a_change_is_reported_when_it_happens(api: FakeApi, cluster: Cluster) -> None:
     looker = Looker(cluster)
     looker.sees("")
     wait(lambda: api.count("watch", "jobsets") == 1)
@@ -74,7 +74,7 @@ def test_a_change_is_told_when_it_happens(api: FakeApi, cluster: Cluster) -> Non
     looker.ends()
 
 
-def test_a_jobset_that_comes_and_goes_is_told(api: FakeApi, cluster: Cluster) -> None:
+def test_a_jobset_that_comes_and_goes_is_reported(api: FakeApi, cluster: Cluster) -> None:
     looker = Looker(cluster)
     looker.sees(None)
     status(api, "Failed")
@@ -192,15 +192,15 @@ def test_bookmarks_and_states_that_are_known_are_no_change() -> None:
     first = {"type": "ADDED", "object": {"metadata": {"uid": "u", "resourceVersion": "7"}}}
     mark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "9"}}}
     gone = {"type": "DELETED", "object": {"metadata": {"uid": "u", "resourceVersion": "10"}}}
-    told: list[str] = []
+    sent: list[str] = []
 
     def events() -> Iterator[dict[str, Any]]:
         for event in (first, mark, first, gone):
-            told.append(event["type"])
+            sent.append(event["type"])
             yield event
 
     hints = changes(Broken([events]), "demo-1", sleep=lambda _: None)
     next(hints), next(hints)
-    assert told == ["ADDED"]
+    assert sent == ["ADDED"]
     next(hints)
-    assert told == ["ADDED", "BOOKMARK", "ADDED", "DELETED"]
+    assert sent == ["ADDED", "BOOKMARK", "ADDED", "DELETED"]

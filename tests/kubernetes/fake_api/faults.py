@@ -23,7 +23,7 @@ class Fault:
     - ``slow``: done, and answered after ``seconds``
     - ``trickle``: done, and answered one byte in ``seconds``
     - ``cut``: a watch ends in the middle of a line, after ``after`` events
-    - ``event``: a watch tells of an ERROR with ``body``, after ``after`` events
+    - ``event``: a watch sends an ERROR event with ``body``, after ``after`` events
     """
 
     kind: Kind

@@ -241,7 +241,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         with store.changed:
-            told = store.version
+            sent = store.version
             events = [("ADDED", one) for one in store.list(asked.plural, asked.namespace) if selected(one, "", fields)]
         end, count = time.monotonic() + float(asked.query.get("timeoutSeconds") or 3600), 0
         while True:
@@ -253,10 +253,10 @@ class _Handler(BaseHTTPRequestHandler):
             if self._interrupted(fault, count, None):
                 return
             with store.changed:
-                if store.version == told:
+                if store.version == sent:
                     store.changed.wait(max(0.0, min(0.1, end - time.monotonic())))
-                new = [entry for entry in store.history if entry[0] > told]
-                told = store.version
+                new = [entry for entry in store.history if entry[0] > sent]
+                sent = store.version
             mine = [(kind, found) for _, kind, key, found in new if key[0] == asked.plural]
             events = [(kind, found) for kind, found in mine if selected(found, "", fields)]
             if not self.api.up:
@@ -301,7 +301,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._finish(code, json.dumps(found).encode(), {"Content-Type": "application/json"}, fault)
 
     def _finish(self, code: int, data: bytes, headers: dict[str, str], fault: Fault | None) -> None:
-        """What was asked for is done; now it is to be told."""
+        """Respond to a request that was carried out, with its ``fault`` if there is one."""
         if fault is None or fault.kind in ("cut", "event"):
             return self._bytes(code, data, headers)
         fault.meanwhile()
