@@ -72,7 +72,7 @@ def test_a_candidate_is_approved_in_the_ui_and_becomes_the_champion(ui: Ui, serv
     ui.shot("promotion-5-promoted")
     assert champion(project) == digest
     assert decisions(project)[-1].by == "Ada Lovelace"
-    assert not ui.foreign, "the UI asks nobody else"
+    assert not ui.foreign, "the UI sends no requests to other servers"
 
 
 def test_another_is_rejected_with_a_reason(ui: Ui, service: Service, project: Path) -> None:

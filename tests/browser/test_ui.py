@@ -49,7 +49,7 @@ def test_a_run_started_from_the_form_completes_and_shows_its_report(ui: Ui, serv
     opened.value.screenshot(path=SCREENSHOTS / "5-report-page.png", full_page=True)
     assert f"/runs/{workspace.name}/out/report.html" in opened.value.url
     assert "train" in opened.value.locator("body").inner_text()
-    assert not ui.foreign, "the UI asks nobody else"
+    assert not ui.foreign, "the UI sends no requests to other servers"
 
 
 def test_a_parameter_out_of_bounds_is_refused_by_the_form(ui: Ui, service: Service) -> None:

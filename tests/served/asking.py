@@ -1,4 +1,4 @@
-"""Candidates that nobody trained, and the flow run that asks about one, as a person meets it through the API."""
+"""Candidates without a training, and the flow run that asks about one, as a person uses it through the API."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def store_of(project: Path) -> Store:
 
 
 def make_candidate(project: Path, value: float, doubt: str = "") -> str:
-    """Propose a checkpoint that ``value`` tells from others; its digest.
+    """Propose a checkpoint that ``value`` distinguishes from others; its digest.
 
     Args:
         doubt: why the gate leaves it to a person; it lets the candidate pass otherwise.
@@ -96,7 +96,7 @@ class Question:
         return self.service.states(self.id).count("Suspended")
 
     def suspended(self, times: int = 1) -> Question:
-        """Wait until it is, for the so-manieth time, and has put its form and the words above it beside its state."""
+        """Wait until it is, for the ``times``-th time, and until its form and the text above the form are stored."""
 
         def there() -> bool:
             if self.service.flow_run(self.id)["state_name"] != "Suspended" or self.asked != times:

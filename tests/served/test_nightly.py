@@ -112,9 +112,9 @@ def test_a_concurrent_night_is_left_out_with_a_clear_state(service: Service, pro
     parameters = {"config": CONFIG, "overrides": ["name=busy", "train.steps=400"]}
     run = service.trigger("nightly", **parameters)
     service.wait_until_training("busy")
-    beside = evenkeel(project, "nightly", "--config", CONFIG, "--set", "name=busy", *LONG)
-    assert beside.returncode == 2
-    assert "a night is at work in process" in beside.stderr
+    second = evenkeel(project, "nightly", "--config", CONFIG, "--set", "name=busy", *LONG)
+    assert second.returncode == 2
+    assert "a night is at work in process" in second.stderr
     assert service.wait(run, seconds=PATIENCE)["state_type"] == "COMPLETED"
 
 

@@ -85,7 +85,7 @@ def test_a_form_that_decides_nothing_is_refused_by_the_server(
 
 @pytest.fixture(scope="module")
 def waiting(service: Service, project: Path) -> Question:
-    """A question that nobody answers."""
+    """A question without an answer."""
     return Question.about(service, make_candidate(project, 0.3)).suspended()
 
 

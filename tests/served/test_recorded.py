@@ -50,7 +50,7 @@ def test_a_recorded_run_is_reproduced_from_the_ui(retried: tuple[str, Path], ser
     assert "Everything came out as recorded" in shown
 
 
-def test_a_run_that_nobody_recorded_is_one_clear_failure(service: Service) -> None:
+def test_a_run_that_was_not_recorded_is_one_clear_failure(service: Service) -> None:
     run = service.trigger("reproduce", run_id="nothing")
     ended = service.wait(run)
     assert ended["state_type"] == "FAILED"

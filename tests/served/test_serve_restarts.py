@@ -1,4 +1,4 @@
-"""What becomes of runs when the worker, the server or `evenkeel serve` itself is killed or stopped under them."""
+"""What happens to runs when the worker, the server or `evenkeel serve` itself is killed or stopped under them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONG = "train.steps=400"
 
 @pytest.fixture(scope="module", autouse=True)
 def deployments(project: Path) -> None:
-    """One run at a time, and one more is cancelled, as for the nightly run: nobody's place may be lost or kept."""
+    """One run at a time, and one more is cancelled, as for the nightly run: no slot may be lost or kept."""
     path = project / "prefect.yaml"
     found = yaml.safe_load(path.read_text(encoding="utf-8"))
     (entry,) = (entry for entry in found["deployments"] if entry["name"] == "post-training")
@@ -31,7 +31,7 @@ def deployments(project: Path) -> None:
 
 def start_long_run(service: Service, name: str) -> tuple[str, Path]:
     """A flow run that is in stage train, and the folder of its run."""
-    seed = f"seed={zlib.crc32(name.encode()) % 1000}"  # nobody has trained that before
+    seed = f"seed={zlib.crc32(name.encode()) % 1000}"  # not trained before
     run = service.trigger("post-training", config="configs/demo.yaml", overrides=[f"name={name}", seed, LONG])
     mark = service.wait_until_training(name)
     return run, mark.parent.parent

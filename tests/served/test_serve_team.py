@@ -79,7 +79,7 @@ def silent_run(service: Service) -> str:
     return str(run)
 
 
-def test_without_the_password_the_server_tells_nothing(service: Service) -> None:
+def test_without_the_password_the_server_returns_no_data(service: Service) -> None:
     assert httpx.post(f"{service.api_url}/flow_runs/filter", json={}).status_code == 401
     assert httpx.get(f"{service.api_url}/ready").status_code == 200
     assert httpx.get(f"{service.place.ui_url}/").status_code == 200, "the UI asks for the password itself"
