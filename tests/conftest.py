@@ -1,4 +1,4 @@
-"""Shared by every test: one thread, no network, nobody's personal settings."""
+"""Shared by every test: one thread, no network, no personal settings."""
 
 from __future__ import annotations
 

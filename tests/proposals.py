@@ -53,7 +53,7 @@ def write_run(
     value: float = 0.0,
     *,
     champion: str | None = None,
-    beside: float = 0.1,
+    gain_over_champion: float = 0.1,
     doubt: str = "",
     rules: Mapping[str, RuleSettings] = RULES,
     make: Callable[[Path, float], None] = checkpoint,
@@ -63,7 +63,7 @@ def write_run(
     Args:
         value: of its weights.
         champion: digest of a checkpoint that it was compared with.
-        beside: mean gain over that.
+        gain_over_champion: mean gain over that checkpoint.
         doubt: why a refusal of triage was overridden, which leaves the decision to a person.
         rules: that its health was watched by.
         make: writes its checkpoint.
@@ -89,7 +89,7 @@ def write_run(
     trained = {"outcome": "completed", "steps": STEPS, "progress": STEPS, "checkpoint_sha256": digest}
     said = {"audit": "pass", "triage": "overridden" if doubt else "accept", "override": doubt}
     write_json(layout.train_metrics, {**trained, **said})
-    _evaluation(layout, digest, champion, beside)
+    _evaluation(layout, digest, champion, gain_over_champion)
     write_json(layout.canaries, {"said": "", "sets": {}, "checkpoint_sha256": digest})
     write_text(layout.report, "<!doctype html>")
     run_gate(settings, layout)
@@ -104,7 +104,7 @@ def _log(layout: Layout, rules: Mapping[str, RuleSettings]) -> None:
     write_jsonl(layout.ledger, [])
 
 
-def _evaluation(layout: Layout, digest: str, champion: str | None, beside: float) -> None:
+def _evaluation(layout: Layout, digest: str, champion: str | None, mean: float) -> None:
     side = {"truncated_share": 0.01, "unscorable_share": 0.0}
     gain = {"mean": 0.4, "low": 0.35, "high": 0.45, "confidence": 0.95, "n": 512}
     clean = {"worst_share": 0.0, "worst": "test"}
@@ -112,7 +112,7 @@ def _evaluation(layout: Layout, digest: str, champion: str | None, beside: float
     found["checkpoint_sha256"] = digest
     if champion:
         found["champion"] = side
-        found["gain_over_champion"] = {**gain, "mean": beside, "low": beside - 0.04, "high": beside + 0.04}
+        found["gain_over_champion"] = {**gain, "mean": mean, "low": mean - 0.04, "high": mean + 0.04}
     write_json(layout.evaluation, found)
 
 

@@ -135,7 +135,7 @@ def _none(handler: _Handler, body: bytes, fault: Fault | None) -> None:
 
 
 def _slow(handler: _Handler, body: bytes, fault: Fault) -> None:
-    """The answer comes when nobody waits for it any more."""
+    """The response comes after the client's timeout."""
     reply = handler.forward(body)
     fault.meanwhile()
     time.sleep(3)
@@ -162,7 +162,7 @@ def _flipped_response(handler: _Handler, body: bytes, fault: Fault) -> None:
 
 
 def _lost(handler: _Handler, body: bytes, fault: Fault) -> None:
-    """Done, and nobody hears of it."""
+    """The request is carried out, and its response is lost."""
     handler.forward(body)
     fault.meanwhile()
     handler.hang_up()

@@ -1,4 +1,4 @@
-"""Micro trainings as processes of their own, which can be asked to stop, and killed."""
+"""Micro trainings in processes of their own, which can be stopped with SIGTERM, and killed."""
 
 from __future__ import annotations
 

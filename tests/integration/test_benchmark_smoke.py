@@ -47,10 +47,10 @@ def note(asked: list[str], cell: str) -> Row:
 
 
 class Broken(Section):
-    title = "A cell that nobody knows"
+    title = "An unknown cell"
 
     def cells(self, scale: str) -> list[str]:
-        return ["nobody knows it"]
+        return ["no such cell"]
 
     def measure(self, cell, scale, folder) -> Row:
         raise NotImplementedError
@@ -61,5 +61,5 @@ class Broken(Section):
 
 @pytest.mark.slow
 def test_a_cell_that_fails_says_what_it_printed(tmp_path):
-    with pytest.raises(InputError, match="there is no cell 'nobody knows it'"):
+    with pytest.raises(InputError, match="there is no cell 'no such cell'"):
         measure_section("gpu", Broken(), "smoke", tmp_path / "gpu.json", tmp_path / "work")

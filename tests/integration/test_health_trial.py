@@ -45,7 +45,7 @@ def test_a_healthy_run_is_let_be_and_is_the_run_without_a_monitor(work: Path) ->
 
 
 @pytest.mark.parametrize(("condition", "part"), FAULTS.items())
-def test_a_part_that_breaks_in_mid_run_is_named_within_three_steps_and_costs_nothing_that_can_be_mended(
+def test_a_part_that_breaks_in_mid_run_is_named_within_three_steps_and_repaired_where_possible(
     work: Path, condition: str, part: str
 ) -> None:
     assert half_of(condition.partition("-")[0]) == "seen"

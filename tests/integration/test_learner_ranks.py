@@ -164,7 +164,7 @@ def test_a_state_is_written_as_it_was_copied_while_the_ranks_go_on(started, tmp_
 @pytest.mark.parametrize(
     "file", [f"learner/shard-0000{rank}-of-00002.safetensors" for rank in (1, 2)] + ["learner.json"]
 )
-def test_a_state_that_cannot_be_written_is_told_and_the_ranks_go_on(started, file, tmp_path):
+def test_a_state_that_cannot_be_written_is_reported_and_the_ranks_continue(started, file, tmp_path):
     learner = started.afresh()
     (tmp_path / file).mkdir(parents=True)
     written = learner.snapshot(tmp_path)

@@ -78,7 +78,7 @@ def read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Settings, set
             seen.update(included(path, options.get("include") or set(type(section).model_fields)))
         return dump(section, **options)
 
-    # A response that turns a knob checks the combination anew. That looks at everything and changes nothing.
+    # A response that changes a setting checks the combination again. That reads every setting and changes none.
     monkeypatch.setattr(root, "problems", lambda settings: [])
     monkeypatch.setattr(Section, "__getattribute__", get, raising=False)
     monkeypatch.setattr(Section, "model_dump", dumped)

@@ -1,4 +1,4 @@
-"""A run that is asked to stop (SIGTERM) leaves a checkpoint within moments, and goes on to the same bytes."""
+"""A run that receives SIGTERM writes a checkpoint within moments, and resumes to the same bytes."""
 
 from __future__ import annotations
 

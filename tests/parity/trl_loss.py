@@ -72,7 +72,7 @@ def trl_step(
     """Loss of one optimizer step, as the trainer's own loop would add it up, and its gradient.
 
     ``settings`` are fields of `GRPOConfig` (`GMPOConfig` with ``gmpo``); what is not named keeps TRL's default.
-    ``sampler`` tells TRL that vLLM generated the completions, which turns its correction on. With several ``updates``
+    ``sampler`` makes TRL assume vLLM as the sampler, which turns its correction on. With several ``updates``
     each takes its share of the rows and all start at the same ``logp``; their losses and gradients are added.
     """
     steps = micro_batches * updates
@@ -147,7 +147,7 @@ def _reward(column: list[float]):
 
 
 def _rollout(case: Case, sampler: bool) -> dict[str, list | None]:
-    """What TRL is told was sampled. A completion that does not end in END counts as truncated."""
+    """The rollout that TRL receives. A completion that does not end in END counts as truncated."""
     lengths = case.lengths.tolist()
     last = [WORD if truncated else END for truncated in case.truncated.tolist()]
     return {
