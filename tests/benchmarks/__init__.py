@@ -6,9 +6,9 @@
 - `runs` — the same for benchmarks that are not sections: a run, a line of its file
 - `work`, `ending` — the folder of a cell; its process, and all that it started, ended
 - `spread`, `pages` — medians, exponents; figures in Markdown
-- `accuracy` — wall time to a held-out accuracy, beside TRL
-- `rollout`, `learner`, `gpu` — tokens a second and memory, beside `transformers.generate` and TRL; `micro` is what they
-  share
+- `accuracy` — wall time to a held-out accuracy, compared with TRL
+- `rollout`, `learner`, `gpu` — tokens a second and memory, compared with `transformers.generate` and TRL; `micro` is
+  what they share
 - `real` — the same questions of a real model, and what is aimed at
 - `orchestration` — bare commands, DVC, Prefect
 - `trial` — the health rules on every planted fault, once

@@ -53,7 +53,7 @@ def _end(process: subprocess.Popen[bytes], grace: float) -> None:
             time.sleep(0.1)
         family |= _below(process.pid)
     finally:  # at a second Ctrl-C, too
-        with suppress(ProcessLookupError, PermissionError):  # not waited for yet: nobody else can have this number
+        with suppress(ProcessLookupError, PermissionError):  # not waited for yet: the number is not reused
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         for one in family:

@@ -1,4 +1,4 @@
-"""Section `learner`: one whole update of our learner beside the same update of TRL's `GRPOTrainer`.
+"""Section `learner`: one whole update of our learner compared with the same update of TRL's `GRPOTrainer`.
 
 Random weights in fp32, one thread, ragged groups; see `micro.updating` for what is the same on both sides. A figure
 counts only where loss and norm of the gradient were the same, update by update. Speed: both in turns in one process, by

@@ -22,7 +22,7 @@ def filled(text: str, figures: Mapping[str, str], where: str) -> str:
     """The page with every figure as it is now.
 
     Raises:
-        InputError: A mark without its other half, or a figure that nobody measures.
+        InputError: A mark without its other half, or a figure that no section measures.
     """
     if 2 * len(BLOCK.findall(text)) != len(MARK.findall(text)):
         raise InputError("a mark without its other half", where=where, how="<!-- bench NAME -->...<!-- /bench -->")

@@ -1,4 +1,4 @@
-"""Section `rollout`: tokens a second and peak memory of the embedded engine beside `transformers.generate` and TRL.
+"""Section `rollout`: tokens a second and peak memory of the embedded engine, `transformers.generate` and TRL.
 
 Random weights, one thread. About one token in ``limit`` ends a row, and only tokens up to it are counted. Speed: all
 ways in turns in one process, by processor time. Memory: a process for every way, what its sampling takes above the

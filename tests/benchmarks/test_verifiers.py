@@ -82,7 +82,7 @@ def processor_seconds() -> float:
 
 @pytest.mark.timeout(1800)
 def test_checks_a_second() -> None:
-    """Processor time a check, beside the rate: on a busy machine only the former means something."""
+    """Processor time a check, in addition to the rate: on a busy machine only the former means something."""
     table = Table("verifier", "checks", "checks a second", "processor time a check, ms", "right", title="two workers")
     for name, (settings, made) in CASES.items():
         batch = list(made)

@@ -1,4 +1,4 @@
-"""Wall time to a held-out accuracy, beside TRL's `GRPOTrainer`.
+"""Wall time to a held-out accuracy, compared with TRL's `GRPOTrainer`.
 
 - `task` — the SFT checkpoint, prompts and verifier of both sides, and the held-out measurement
 - `origin` — what that checkpoint comes from

@@ -25,7 +25,7 @@ from tests.benchmarks.section import Scale
 from tests.code_graph import ROOT
 
 UNMEASURED = ("train.eval_prompts=1",)
-"""Held-out accuracy is measured from outside, on both sides alike: development prompts would be counted beside it."""
+"""Held-out accuracy is measured from outside, on both sides alike; development prompts would be extra work."""
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from tests.benchmarks.section import Row
 from tests.code_graph import ROOT
 
 OTHER_SIGNALS = 40
-"""Beside those that rules read."""
+"""In addition to those that rules read."""
 EVERY = 50
-"""Steps between two warnings, each with its entry in the ledger and what became of it."""
+"""Steps between two warnings, each with its entry in the ledger and the outcome."""
 APPENDED = 30
 QUIET = ("nonfinite", "updates_skipped", "canar", "mismatch", "kl_", "clip_", "ties_")
 """Beginnings of signals that are 0 in a healthy run; the others wander."""

@@ -159,7 +159,7 @@ class Trial:
 
 
 def unseen(log: Path, seen: int) -> list[StepRecord]:
-    """Steps of the log behind the first ``seen``: that in which a run breaks is logged, and nobody is told of it."""
+    """Steps of the log after the first ``seen``: that in which a run breaks is logged without a call of `on_step`."""
     rows = list(read_jsonl(log))[seen:] if log.exists() else []
     return [StepRecord(row["step"], row["signals"], row["notes"]) for row in rows]
 

@@ -1,4 +1,4 @@
-"""``python -m tests.benchmarks.micro.operations``: operations of the lean pass beside what they replace, for the log.
+"""``python -m tests.benchmarks.micro.operations``: the lean pass compared with what it replaces, for the log.
 
 Processor time of one thread, fp32, in the sizes of the demo's model: 2,500 tokens of width 128. Both ways take turns.
 """

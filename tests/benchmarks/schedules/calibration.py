@@ -1,7 +1,7 @@
 """How well the success model forecasts which groups are mixed, on the draws of another schedule.
 
-Every forecast is made before the draw that it is about. Beside it: what was last measured of the prompt (a group is
-mixed if its last one was), and the recent share of mixed groups.
+Every forecast is made before the draw that it is about. It is compared with what was last measured of the prompt (a
+group is mixed if its last one was), and with the recent share of mixed groups.
 """
 
 from __future__ import annotations
