@@ -404,7 +404,7 @@ def test_a_rejection_stands_whatever_became_of_the_policy_the_champion_and_the_t
     assert standing([no], Terms(rejection, LISTED, at(days=400)(), (STARTER,))).met
 
 
-def test_every_approval_that_does_not_count_is_told_with_its_reason(store: MemoryStore, candidate: Candidate) -> None:
+def test_every_approval_that_does_not_count_is_listed_with_its_reason(store: MemoryStore, candidate: Candidate) -> None:
     lines = judged(candidate, signed(store, candidate), signed(store, candidate, "lin")).lines()
     assert lines[0] == "1 of 2 approvals: ada"
     why_not = "the one by lin (2026-08-01T12:00:00+00:00) does not count: it is by the one who started"

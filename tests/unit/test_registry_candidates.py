@@ -38,7 +38,7 @@ def gate(path: Path, result: str = "pass", **other: Any) -> dict[str, Any]:
 
 
 def evidence(path: Path, text: str = "what the run left") -> Path:
-    """A folder of evidence beside a checkpoint."""
+    """A folder of evidence next to a checkpoint."""
     folder = path.with_name(f"{path.name}-evidence-{len(text)}")
     folder.mkdir(exist_ok=True)
     (folder / "report.html").write_text(text)
@@ -148,7 +148,7 @@ def test_a_starter_who_is_not_known_does_not_become_known_later(
     assert started(store, path, ["bob"], "three") == []
 
 
-def told(path: Path, **lineage: Any) -> Path:
+def with_lineage(path: Path, **lineage: Any) -> Path:
     """Evidence with this lineage."""
     folder = evidence(path)
     write_json(Layout(folder).lineage, {"run": "demo", "commit": "1" * 40, **lineage})
@@ -163,7 +163,7 @@ def test_where_only_who_started_it_differs_the_evidence_stays_and_they_are_added
 ) -> None:
     path = checkpoint(tmp_path / "c")
     first, second, third = (
-        propose(store, path, told(path, started_by=by), gate(path), {"run": "demo", "started_by": by})
+        propose(store, path, with_lineage(path, started_by=by), gate(path), {"run": "demo", "started_by": by})
         for by in (["ada"], again, ["ada"])
     )
     assert second == replace(first, run={"run": "demo", "started_by": everybody}) == third
@@ -183,14 +183,14 @@ def test_where_anything_else_of_where_it_comes_from_differs_it_is_other_evidence
     store: DirectoryStore, tmp_path: Path, before: dict[str, Any], now: dict[str, Any]
 ) -> None:
     path = checkpoint(tmp_path / "c")
-    first, second = (propose(store, path, told(path, **said), gate(path), said) for said in (before, now))
+    first, second = (propose(store, path, with_lineage(path, **said), gate(path), said) for said in (before, now))
     assert first.evidence != second.evidence and candidates(store) == [second]
 
 
 @pytest.mark.parametrize("text", ["{", "[]"])
 def test_a_lineage_that_cannot_be_read_is_like_any_other_file(store: DirectoryStore, tmp_path: Path, text: str) -> None:
     path = checkpoint(tmp_path / "c")
-    first = propose(store, path, told(path), gate(path), {})
+    first = propose(store, path, with_lineage(path), gate(path), {})
     write_text(Layout(evidence(path)).lineage, text)
     for _ in range(2):
         assert propose(store, path, evidence(path), gate(path), {}).evidence not in (None, first.evidence)
@@ -204,12 +204,12 @@ def test_of_two_who_propose_at_once_both_have_started_it(
 
     def late(*written: Any) -> str:
         monkeypatch.setattr(store, "compare_and_swap", swap)
-        propose(store, path, told(path, started_by=["ada"]), gate(path), {"started_by": ["ada"]})
-        told(path, started_by=["bob"])
+        propose(store, path, with_lineage(path, started_by=["ada"]), gate(path), {"started_by": ["ada"]})
+        with_lineage(path, started_by=["bob"])
         return swap(*written)
 
     monkeypatch.setattr(store, "compare_and_swap", late)
-    second = propose(store, path, told(path, started_by=["bob"]), gate(path), {"started_by": ["bob"]})
+    second = propose(store, path, with_lineage(path, started_by=["bob"]), gate(path), {"started_by": ["bob"]})
     assert second.run["started_by"] == ["ada", "bob"] and second.evidence is not None
     assert read_json(Layout(store.tree(second.evidence)).lineage)["started_by"] == ["ada"]
 
@@ -292,7 +292,7 @@ class Crash(BaseException):
     """The process dies here."""
 
 
-def test_a_crash_between_checkpoint_and_candidate_is_mended_by_proposing_again(
+def test_a_crash_between_checkpoint_and_candidate_is_repaired_by_proposing_again(
     store: DirectoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = checkpoint(tmp_path / "c")

@@ -34,8 +34,8 @@ def small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
-    """What the system was told about files, in order: flushed at a length, or a stretch not needed soon."""
+def system_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
+    """Calls to the operating system about files, in order: flushed at a length, or a stretch not needed soon."""
     calls: list[tuple[str, int, int]] = []
     monkeypatch.setattr(os, "fdatasync", lambda file: calls.append(("flushed", 0, os.fstat(file).st_size)))
     monkeypatch.setattr(
@@ -69,32 +69,34 @@ def test_a_link_is_not_followed(source: Path, tmp_path: Path) -> None:
 
 
 def test_every_stretch_is_on_the_disk_before_it_is_let_go(
-    source: Path, tmp_path: Path, told: list[tuple[str, int, int]]
+    source: Path, tmp_path: Path, system_calls: list[tuple[str, int, int]]
 ) -> None:
     copy_tree(source, tmp_path / "copy", sha256_tree(source), soon=False)
     stretches = [("let go", 0, 30), ("let go", 30, 60), ("let go", 60, 90)]
-    assert told == [one for stretch in stretches for one in (("flushed", 0, stretch[2]), stretch)]
+    assert system_calls == [one for stretch in stretches for one in (("flushed", 0, stretch[2]), stretch)]
 
 
-def test_what_is_read_soon_stays_in_memory(source: Path, tmp_path: Path, told: list[tuple[str, int, int]]) -> None:
+def test_what_is_read_soon_stays_in_memory(
+    source: Path, tmp_path: Path, system_calls: list[tuple[str, int, int]]
+) -> None:
     copy_tree(source, tmp_path / "copy", sha256_tree(source))
-    assert told == []
+    assert system_calls == []
 
 
 def test_a_system_that_takes_no_advice_copies_too(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[tuple[str, int, int]]
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system_calls: list[tuple[str, int, int]]
 ) -> None:
     monkeypatch.setattr(copying, "CAN_DROP_CACHE", False)
     digest = sha256_tree(source)
     copy_tree(source, tmp_path / "copy", digest, soon=False)
-    assert (sha256_tree(tmp_path / "copy"), told) == (digest, [])
+    assert (sha256_tree(tmp_path / "copy"), system_calls) == (digest, [])
 
 
 def test_what_is_put_in_a_folder_is_let_go_and_what_is_pulled_stays(
-    source: Path, tmp_path: Path, told: list[tuple[str, int, int]]
+    source: Path, tmp_path: Path, system_calls: list[tuple[str, int, int]]
 ) -> None:
     store = DirectoryStore(tmp_path / "registry")
     digest = store.put_tree(source)
-    put = len(told)
+    put = len(system_calls)
     store.fetch_tree(digest, tmp_path / "pulled")
-    assert (put, len(told)) == (6, 6)
+    assert (put, len(system_calls)) == (6, 6)

@@ -124,7 +124,7 @@ def test_a_promotion_against_a_champion_that_is_gone_is_recorded_as_superseded(s
     assert standing_champion(store) == (first.digest, 1)
 
 
-def test_a_superseded_candidate_can_be_judged_and_approved_anew(store: MemoryStore) -> None:
+def test_a_superseded_candidate_can_be_judged_and_approved_again(store: MemoryStore) -> None:
     first, second = (propose(store, value) for value in (0.0, 1.0))
     late = judgement(store, second)
     store_approval(store, approval(store, second))
@@ -210,8 +210,8 @@ def test_what_the_gate_does_not_let_pass_is_not_promoted(
 
 def test_words_of_a_person_about_a_figure_are_no_figure(store: MemoryStore) -> None:
     candidate = propose(store)
-    told = (check("inconclusive", "refused (...), overridden: the KL was inf at step 0, reward variance nan"),)
-    doubtful = judgement(store, candidate, result="inconclusive", checks=told)
+    checks = (check("inconclusive", "refused (...), overridden: the KL was inf at step 0, reward variance nan"),)
+    doubtful = judgement(store, candidate, result="inconclusive", checks=checks)
     store_approval(store, approval(store, candidate, judged=doubtful))
     assert promote(store, candidate, doubtful, ONE, at()).outcome == "promoted"
 

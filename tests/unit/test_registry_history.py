@@ -286,11 +286,11 @@ def test_after_a_record_that_names_what_the_gate_said_none_follows_that_does_not
         records(store)
 
 
-# --- a record that nobody approved
+# --- a forged record
 
 
 def forged(store: MemoryStore, under: Policy) -> PromotionRecord:
-    """What somebody writes who can write to the store and has nobody's key: sound in itself, alias included."""
+    """A record by a writer who has access to the store but no key: consistent in itself, alias included."""
     candidate, history = propose(store, 9.0), read_history(store)
     unsigned = approval(store, candidate, "ada", under)
     record = written(store, history, (unsigned,), under)

@@ -1,5 +1,5 @@
-"""What only the store on S3 promises: what lies in the bucket, resuming, what damage it notices, and that it tells no
-secret."""
+"""What only the store on S3 promises: what lies in the bucket, resuming, what damage it notices, and that it exposes
+no secret."""
 
 import json
 import logging
@@ -497,25 +497,25 @@ def test_what_arrived_damaged_and_cannot_be_removed_is_said(settings, s3_server,
 # --- secrets
 
 
-def told(use) -> str:
-    """All that anybody could see of a failure."""
+def error_text(use) -> str:
+    """The traceback, ``repr`` and ``str`` of the error."""
     with pytest.raises(EvenkeelError) as caught:
         use()
     return "".join(traceback.format_exception(caught.value)) + repr(caught.value) + str(caught.value)
 
 
-def test_no_secret_is_told_by_an_error_or_a_log(settings, proxy, small, caplog, monkeypatch):
+def test_no_secret_is_in_an_error_or_a_log(settings, proxy, small, caplog, monkeypatch):
     caplog.set_level(logging.DEBUG)
     for name in ("botocore", "s3transfer"):
         monkeypatch.setattr(logging.getLogger(name), "level", logging.NOTSET)
     store = open_store(settings.model_copy(update={"endpoint_url": proxy.url}))
     store.put_if_absent("key", b"1")
     proxy.faults = [Fault("telling", "GET", "objects/key")]
-    seen = told(lambda: store.get("key"))
+    seen = error_text(lambda: store.get("key"))
     proxy.faults = [Fault("telling", "PUT", "blobs/")]
-    seen += told(lambda: store.put_tree(small))
+    seen += error_text(lambda: store.put_tree(small))
     proxy.faults = [Fault("reset", times=99)]
-    seen += told(lambda: store.keys(""))
+    seen += error_text(lambda: store.keys(""))
     log = "\n".join(record.getMessage() + str(record.exc_info or "") for record in caplog.records)
     for secret in (*SECRETS, "X-Amz-Signature", "Signature="):
         assert secret not in seen + log
@@ -532,7 +532,7 @@ def test_without_credentials_the_error_says_where_they_belong(settings, monkeypa
 
 def test_an_endpoint_in_the_environment_holds_no_password_either(settings, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://user:hunter2@127.0.0.1:9000")
-    said = told(lambda: open_store(settings.model_copy(update={"endpoint_url": None})))
+    said = error_text(lambda: open_store(settings.model_copy(update={"endpoint_url": None})))
     assert "hunter2" not in said and "AWS_ENDPOINT_URL" in said
 
 

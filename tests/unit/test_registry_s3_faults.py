@@ -1,6 +1,6 @@
 """The store on S3 when the network or the server fails: the right outcome after another attempt, or a clear error.
 
-Every write is looked at behind the proxy as well: nothing is ever half there, and nobody wins twice.
+Every write is looked at behind the proxy as well: nothing is ever half written, and no write succeeds twice.
 """
 
 import time
@@ -172,7 +172,7 @@ def test_a_swap_whose_answer_was_lost_counts_although_others_have_swapped_since(
         store.compare_and_swap(key, b"over what others wrote", version)
 
 
-def test_a_swap_that_nobody_can_vouch_for_is_neither_won_nor_lost(store, direct, proxy, key, monkeypatch):
+def test_a_swap_with_an_unknown_outcome_is_neither_won_nor_lost(store, direct, proxy, key, monkeypatch):
     monkeypatch.setattr(objects, "REMEMBERED", 3)
     direct.compare_and_swap(key, b"0", None)
     proxy.faults = [Fault("lost response", "PUT", key, meanwhile=lambda: [add_one(direct, key) for _ in range(3)])]

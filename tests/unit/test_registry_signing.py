@@ -58,7 +58,7 @@ def test_signing_twice_changes_nothing(store: DirectoryStore, folder: Path, key:
     assert stored(store, digest, key) == before
 
 
-def test_a_damaged_signature_of_the_same_key_is_made_anew(store: DirectoryStore, folder: Path, key: Path) -> None:
+def test_a_damaged_signature_of_the_same_key_is_replaced(store: DirectoryStore, folder: Path, key: Path) -> None:
     digest = sha256_tree(folder)
     store.put_if_absent(f"{PREFIX}{digest}/{fingerprint(public(key))}.json", b"{")
     sign(store, folder, digest, key)

@@ -40,7 +40,7 @@ def candidate(store: MemoryStore, folder: Path, recorded: Any, *written: Any, va
     ],
     ids=str,
 )
-def test_it_is_whom_the_record_names_where_the_evidence_names_nobody_else(
+def test_it_is_whom_the_record_names_where_the_evidence_names_no_one_else(
     store: MemoryStore, tmp_path: Path, recorded: Any, written: list[Any], who: Any
 ) -> None:
     assert started_by(store, candidate(store, tmp_path, recorded, *written)) == who

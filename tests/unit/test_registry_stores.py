@@ -168,9 +168,9 @@ def race(settings: RegistrySettings, work: str, *, processes: int, threads: int,
     for process in running:
         process.stdin.write("\n")
         process.stdin.flush()
-    told = [process.communicate(timeout=120)[0].split() for process in running]
+    outputs = [process.communicate(timeout=120)[0].split() for process in running]
     assert [process.returncode for process in running] == [0] * processes
-    return [int(word) for words in told for word in words]
+    return [int(word) for words in outputs for word in words]
 
 
 def at_once(work, writers: int = 40) -> list:
