@@ -91,7 +91,7 @@ def test_of_the_verifier_the_gates_limit_counts_and_not_the_one_that_the_run_has
     assert VERIFIER in CHECKS
 
 
-def test_no_champion_is_told_from_a_champion_that_nobody_compared_it_with(healthy: Run) -> None:
+def test_no_champion_is_distinguished_from_a_champion_without_a_comparison(healthy: Run) -> None:
     assert fact(healthy, "Gain over the champion")[0] == "not compared"
     asked = judged(healthy, "pass")
     assert fact(asked, "Gain over the champion")[0] == "no champion yet"
@@ -113,7 +113,7 @@ def test_a_newer_comparison_with_the_champion_replaces_that_of_the_run(healthy: 
     assert "It is better than the champion (+2.0 points, +1.0 to +3.0)." in headline(shown).sentence
 
 
-def test_a_candidate_that_answers_nothing_right_beside_the_champion_is_shown_with_nought(healthy: Run) -> None:
+def test_a_candidate_without_a_right_answer_is_shown_with_0_percent(healthy: Run) -> None:
     worse = {"mean": -0.8, "low": -0.85, "high": -0.75}
     figures = {"candidate": fixture.side(0.0), "champion": fixture.side(0.8)}
     run = replace(healthy, comparison=as_evaluated({"prompts": 300, "gain": worse, "figures": figures}))
@@ -144,7 +144,7 @@ def test_a_name_of_a_run_hides_and_reorders_nothing_in_the_question(healthy: Run
     assert asked == f"May checkpoint {D12} of run a\\u202eb become the champion?"
 
 
-def test_canaries_are_told_by_how_many_held_and_which_one_fell_most(healthy: Run) -> None:
+def test_canaries_are_reported_with_how_many_held_and_which_one_fell_most(healthy: Run) -> None:
     value, detail, tone = fact(healthy, "Canaries")
     assert (value, tone) == ("1 probe set lost", "bad")
     assert "medicine" in detail
@@ -191,7 +191,7 @@ def test_what_the_canaries_came_to_after_training_counts_before_what_was_seen_on
     assert canary_rows(replace(without, canaries={"said": "no probe sets", "sets": {}})) == []
 
 
-def test_canaries_are_told_by_the_limits_of_the_policy_where_those_are_tighter(healthy: Run) -> None:
+def test_canaries_are_judged_by_the_limits_of_the_policy_where_those_are_tighter(healthy: Run) -> None:
     run = probed(healthy, {**FELL, "se": 0.001, "n": 900})
     assert fact(run, "Canaries")[::2] == ("all 1 held", "good")
     strict = replace(run, required={"bbq": RequiredCanary(max_drop=0.01)})
@@ -206,8 +206,8 @@ def test_a_set_that_is_asked_for_and_absent_or_another_has_a_row_that_says_so(he
         rows = {row.name: row for row in canary_rows(replace(run, required=asked)) if row.result == "missing"}
         assert rows["refusals"].note == "the policy asks for this probe set, and the run has none of that name"
         assert ("bbq" in rows) is (run.canaries is not None)
-    told_so = fact(replace(probed(healthy, FELL), required=asked), "Canaries")
-    assert told_so == ("2 probe sets missing", "bbq, refusals", "bad")
+    shown = fact(replace(probed(healthy, FELL), required=asked), "Canaries")
+    assert shown == ("2 probe sets missing", "bbq, refusals", "bad")
     page = render(replace(probed(healthy, FELL), required=asked))
     assert "the run has none of that name" in page
 
@@ -225,11 +225,11 @@ def test_a_lost_margin_is_shown_in_nats_with_its_limit(healthy: Run) -> None:
     assert "margin lost of 1 probe<" in render(probed(healthy, still, broken, max_margin_drop=0.5))
 
 
-def test_canaries_are_never_told_more_kindly_than_the_gate_judged_them(healthy: Run) -> None:
+def test_canaries_are_never_shown_as_better_than_the_gate_judged_them(healthy: Run) -> None:
     """The policy of then is not kept: what it came to is on record."""
     held = probed(healthy, {**FELL, "se": 0.001, "n": 900})
-    told_as = {"fail": ("failed the gate", "bad"), "inconclusive": ("left to you by the gate", "unsure")}
-    for result, expected in told_as.items():
+    shown_as = {"fail": ("failed the gate", "bad"), "inconclusive": ("left to you by the gate", "unsure")}
+    for result, expected in shown_as.items():
         check = {"name": "canaries", "result": result, "evidence": "bbq -2.0 points, limit -1.0"}
         run = replace(held, judgement={"result": result, "checks": [check], "policy_sha256": "c" * 64})
         value, detail, tone = fact(run, "Canaries")
@@ -239,7 +239,7 @@ def test_canaries_are_never_told_more_kindly_than_the_gate_judged_them(healthy: 
         assert "what the policy of that time required is not known any more" in page
 
 
-def test_probes_that_say_nothing_about_a_bias_are_counted_beside_their_set(healthy: Run) -> None:
+def test_probes_that_say_nothing_about_a_bias_are_counted_in_the_note_of_their_set(healthy: Run) -> None:
     (row,) = canary_rows(probed(healthy, FELL, {"trained": {"score": 0.95, "bias": {"without": 3.0}}}))
     assert row.note == "3 probes without a stereotyped answer"
 

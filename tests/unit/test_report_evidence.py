@@ -88,7 +88,7 @@ SUITE = {
 }  # fmt: skip
 
 
-def beside_old(root: Path) -> Layout:
+def against_old(root: Path) -> Layout:
     """The evidence of a run whose settings named the champion of then, on prompts, slices, suites and probe sets."""
     layout = evidence(root)
     named = f"evaluation.champion={{path: champion, sha256: '{OLD}'}}"
@@ -116,7 +116,7 @@ def test_what_was_measured_of_another_champion_is_left_out_and_said_to_be(
     tmp_path: Path, comparison: dict[str, object] | None
 ) -> None:
     gate = {"result": "fail", "checks": []}
-    run = load_evidence(beside_old(tmp_path), judgement=gate, comparison=comparison, champion=champion_of(NEW, None))
+    run = load_evidence(against_old(tmp_path), judgement=gate, comparison=comparison, champion=champion_of(NEW, None))
     shown = render(run).replace("\u00a0", " ")
     assert [figure for figure in OF_OLD if figure in shown] == []
     assert f"The run measured another champion, <code>{OLD[:12]}</code>" in shown
@@ -127,15 +127,15 @@ def test_what_was_measured_of_another_champion_is_left_out_and_said_to_be(
     assert ("nothing compares them" in shown) is (comparison is None)
 
 
-def test_what_was_measured_of_a_champion_that_nobody_can_name_is_left_out_too(tmp_path: Path) -> None:
-    layout = beside_old(tmp_path)
+def test_what_was_measured_of_an_unknown_champion_is_left_out_too(tmp_path: Path) -> None:
+    layout = against_old(tmp_path)
     write_text(layout.params, dump(fixture.settings("train.steps=60")))
     shown = render(load_evidence(layout, judgement={"result": "pass", "checks": []}))
     assert "38.4" not in shown and "The run measured another champion, <code>unknown<" in shown
 
 
-def test_what_was_measured_of_the_champion_that_the_page_is_beside_is_shown(tmp_path: Path) -> None:
-    layout, gate = beside_old(tmp_path), {"result": "pass", "checks": []}
+def test_what_was_measured_of_the_champion_of_the_page_is_shown(tmp_path: Path) -> None:
+    layout, gate = against_old(tmp_path), {"result": "pass", "checks": []}
     asked = load_evidence(layout, judgement=gate, champion=champion_of(OLD, None))
     for run in (asked, load_evidence(layout)):
         shown = render(run)
@@ -170,7 +170,7 @@ def test_a_part_from_outside_changes_the_page_in_the_same_way_every_time(tmp_pat
     )
 
 
-def test_what_changed_is_told_against_the_champions_run_where_it_is_known(tmp_path: Path) -> None:
+def test_what_changed_is_shown_relative_to_the_champions_run_where_it_is_known(tmp_path: Path) -> None:
     layout, mine = fixture.healthy(tmp_path), fixture.settings("learner.lr=0.0005")
     champion = {"digest": "a" * 64, "params": fixture.settings().model_dump(mode="json")}
     text = render(load_run(mine, layout, champion=champion))

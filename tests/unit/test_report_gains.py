@@ -153,7 +153,7 @@ def test_a_row_is_drawn_with_band_interval_and_middle_and_is_read_out_in_words()
     assert 'class="band"' in drawn and drawn.count('class="interval"') == 3 and 'class="middle"' in drawn
     unclear = Gain("a", 9, 0.5, 0.4, -0.1, -0.3, 0.1)
     drawn = str(environment().get_template("macros.jinja").module.forest(unclear, axis_over([-0.3, 0.1])))
-    assert 'class="middle worse open"' in drawn, "told apart without colour: hollow, and left of zero"
+    assert 'class="middle worse open"' in drawn, "distinguished without colour: hollow, and left of zero"
 
 
 def test_the_curve_of_pass_at_k_takes_every_k_that_was_measured_and_else_the_two_that_are_known() -> None:
@@ -164,7 +164,7 @@ def test_the_curve_of_pass_at_k_takes_every_k_that_was_measured_and_else_the_two
     assert pass_curve(None) is None
 
 
-def test_lengths_cut_answers_and_parts_of_the_reward_stand_beside_the_accuracy() -> None:
+def test_lengths_cut_answers_and_parts_of_the_reward_are_listed_as_other_figures() -> None:
     sides = {"sft": {"truncated_share": 0.1, "parts": {"overlong": -0.1}, "metrics": {"parsed": 0.5}},
              "trained": {"truncated_share": 0.0, "parts": {"overlong": 0.0}, "metrics": {"parsed": 0.9, "new": 1.0},
                          "calibration": {"length": {"right_mean": 12.0}}}}  # fmt: skip

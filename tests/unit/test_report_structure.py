@@ -111,7 +111,7 @@ def test_what_scrolls_sideways_can_be_reached_by_keyboard_and_has_a_name(tree: T
     assert all(attributes.get("tabindex") == "0" and attributes.get("aria-label") for attributes in wide)
 
 
-def test_results_are_told_apart_without_colour(page: str) -> None:
+def test_results_are_distinguished_without_colour(page: str) -> None:
     assert "✓ pass" in page and ">✗ wrong<" in page
 
 

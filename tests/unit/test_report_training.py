@@ -199,7 +199,7 @@ def test_stacked_areas_are_thinned_at_the_same_steps() -> None:
     assert (rising[0][0], rising[0][-1]) == (0, x[-1])
 
 
-def test_of_very_many_warnings_those_are_drawn_that_can_be_told_apart() -> None:
+def test_of_very_many_warnings_only_distinguishable_ones_are_drawn() -> None:
     many = [Verdict("quiet", "warn", step, "why") for step in range(0, 10**5, 50)]
     grave = Verdict("loud", "stop", 50_001, "why")
     drawn = list(apart([*many, grave], 10**5))
