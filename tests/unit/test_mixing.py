@@ -80,7 +80,7 @@ def test_more_candidates_than_tokens_are_refused():
 
 
 def mixed(logits: torch.Tensor, k: int, prob: float = 1.0, temperature: float = 1.0) -> Choice:
-    """What becomes of the choice of token 2 in every row of ``logits``."""
+    """The choice of token 2 in every row of ``logits`` after mixing."""
     count = len(logits)
     writing = Writing(count, sampling(None, n=1), eos=99)
     marker = Marker(None, tokenizer(), count)
@@ -134,7 +134,7 @@ def test_only_mixed_places_differ_from_the_ordinary_embeddings():
     assert found.equal(expected)
 
 
-def test_with_mixing_alone_a_completion_depends_on_what_is_decoded_beside_it():
+def test_only_with_mixing_does_a_completion_depend_on_the_rest_of_the_batch():
     def first(count: int, mixing: Mixing | None) -> list[tuple[int, ...]]:
         group, *_ = engine(policy()).generate(PROMPTS[:count], sampling(mixing))
         return [completion.token_ids for completion in group]

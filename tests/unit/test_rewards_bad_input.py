@@ -70,7 +70,7 @@ def test_what_was_not_judged_gets_no_advantage(groups, settings):
 
 
 @pytest.mark.parametrize("settings", [EVERY[0], EVERY[2]], ids=lambda settings: settings.kind)
-def test_what_was_not_judged_moves_the_advantage_of_nobody_else_in_its_group(groups, settings):
+def test_what_was_not_judged_changes_no_other_advantage_in_its_group(groups, settings):
     rated = with_consistency(groups)[1]
     judged = Group(PROMPT, (1,), rated.completions[::2], rated.scores[::2])
     mixed, alone = (ADVANTAGES[settings.kind](rewards_of([group]), settings)[0] for group in (rated, judged))

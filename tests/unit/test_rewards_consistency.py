@@ -139,7 +139,7 @@ def test_a_changed_text_differs_in_one_place(text, rng):
     assert sum(x != y for x, y in zip(text, other, strict=True)) == 1
 
 
-def test_the_classifier_tells_held_out_solutions_from_every_kind_of_mismatch(trained):
+def test_the_classifier_distinguishes_held_out_solutions_from_every_kind_of_mismatch(trained):
     figures = trained[1]
     assert figures["auc"] > 0.97
     assert figures["accuracy"] > 0.9
@@ -271,7 +271,7 @@ def test_a_failing_classifier_costs_the_part_and_not_the_accuracy(path):
     settings = RewardSettings(consistency=EmbeddedConsistency(sandbox=limits), sandbox=ONE_WORKER)
     with Scorer(settings, path) as scorer:
         pool = scorer._consistency._pool
-        pool._start = (HOSTILE, pool._start[1])  # says what it is told to, and 0 to anything else
+        pool._start = (HOSTILE, pool._start[1])  # returns what the text names, else 0
         texts = ["hang #85", "return 0.8 #85", "raise no #3", "#85"]
         scores = scorer.score(Prompt("p", "47+38=", "85", ""), [completion(text) for text in texts])
     assert [score.accuracy for score in scores] == [1.0, 1.0, 0.0, 1.0]
@@ -333,7 +333,7 @@ def test_the_consistent_class_is_found_by_its_name(names, wanted, number):
 @pytest.mark.parametrize(
     ("names", "wanted"), [({0: "LABEL_0", 1: "LABEL_1"}, None), ({0: "no", 1: "yes"}, "Yes"), ({0: "entailment"}, None)]
 )
-def test_a_class_that_cannot_be_told_is_an_error_that_names_them(names, wanted):
+def test_a_class_that_cannot_be_determined_is_an_error_that_names_the_classes(names, wanted):
     with pytest.raises(ValueError, match=r"which of the classes .*Name it in reward.consistency.label"):
         find_label(names, wanted)
 

@@ -66,7 +66,7 @@ CORPUS = {
     "huge exponent": "1e999999999",
     "huge exponent, allowed": "1e999",
     "surrogate": "\ud800",
-    "surrogate beside": "42\udfff",
+    "surrogate after a number": "42\udfff",
     "surrogates in JSON": '{"a": ["\\ud800"]}',
     "factorials": "((((((9!)!)!)!)!)!)!",
     "factorials in a row": "9!!!!!!!!",
@@ -131,7 +131,7 @@ def test_every_hostile_answer_is_contained_and_none_is_right(bench):
         began = time.monotonic()
         bad, good, other = sandbox.judge([(prompt, f"thinking {MARK} {answer}"), (prompt, right), (prompt, wrong)])
         seconds = time.monotonic() - began
-        contained = seconds < 2 * LIMITS.timeout + 20  # a replaced worker starts anew
+        contained = seconds < 2 * LIMITS.timeout + 20  # a replacement worker has to start
         reason = (bad.unscorable or "").partition(":")[0]
         honest = bad.accuracy == 0.0 or reason in CODES
         if not (contained and honest and good.accuracy == 1.0 and other.accuracy == 0.0):

@@ -54,7 +54,7 @@ def test_parts_and_metrics_come_back_with_the_accuracy(sandbox, value):
     assert metric == Score(0.5, metrics={"named": 100 * value})
 
 
-def test_several_failures_in_one_batch_are_told_apart(sandbox):
+def test_several_failures_in_one_batch_are_distinguished(sandbox):
     scores = judge(sandbox, "die", "42", "raise x", "hang", "die")
     assert [score.unscorable and score.unscorable.split(":")[0] for score in scores] == [
         "crash", None, "error", "timeout", "crash",

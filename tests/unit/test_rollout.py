@@ -126,7 +126,7 @@ def greedy_by_hand(micro: Policy, prompt: tuple[int, ...], tokens: int) -> tuple
 @pytest.mark.parametrize(
     "build", [lambda: talkative(0.0), lambda: talkative(5.0), lambda: hooked(talkative(5.0)), gpt2]
 )
-def test_greedy_takes_the_likeliest_token_whatever_stands_beside_it(build):
+def test_greedy_takes_the_likeliest_token_whatever_else_is_in_the_batch(build):
     micro = build()
     found = engine(micro).generate(PROMPTS, sampling(n=1, temperature=0.0))
     for prompt, (completion,) in zip(PROMPTS, found, strict=True):
@@ -179,13 +179,13 @@ def test_from_logits_that_are_no_numbers_nothing_is_sampled(broken, temperature)
         choose(logits, temperature, torch.tensor([0.5, 0.5], dtype=torch.float64))
 
 
-def test_a_group_draws_the_same_numbers_whatever_stands_beside_it():
+def test_a_group_draws_the_same_numbers_whatever_else_is_in_the_batch():
     together, alone = uniform_numbers(3, [5, 2], n=4, limit=6), uniform_numbers(3, [2], n=4, limit=6)
     assert torch.equal(together[4:], alone) and not torch.equal(together[:4], alone)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_group_is_written_the_same_whatever_stands_beside_it(way):
+def test_a_group_is_written_the_same_whatever_else_is_in_the_batch(way):
     first = [engine(way(talkative())).generate(asked, sampling())[0] for asked in (PROMPTS, PROMPTS[:1])]
     tokens = [[c.token_ids for c in group] for group in first]
     assert tokens[0] == tokens[1]
@@ -214,7 +214,7 @@ def test_an_end_token_in_the_last_place_is_a_stop_and_none_is_a_cut():
 
 
 @pytest.mark.parametrize("stop", [lambda ids: (ids[4],), lambda ids: frozenset({ids[4], 271})])
-def test_a_completion_also_ends_at_the_first_of_the_tokens_it_is_told_to_stop_at(stop):
+def test_a_completion_also_ends_at_the_first_of_its_stop_tokens(stop):
     micro = talkative(-50.0)
     ((plain,),) = engine(micro).generate(PROMPTS[:1], sampling(n=1, temperature=0.0))
     asked = replace(sampling(n=1, temperature=0.0), stop=stop(plain.token_ids))
@@ -354,7 +354,7 @@ def test_a_partial_or_foreign_set_of_weights_is_refused(change):
 
 
 class Script(Engine):
-    """Writes what it is told to, without a model."""
+    """Returns a given text, without a model."""
 
     max_positions: int | None = None
 
@@ -365,7 +365,7 @@ class Script(Engine):
         return [tuple(Completion((1,), (0.0,), "stop", self._text()) for _ in range(sampling.n)) for _ in prompts]
 
     def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
-        raise AssertionError("nobody trains a script")
+        raise AssertionError("a script is never trained")
 
 
 class Noted(Uniform):
@@ -405,7 +405,7 @@ def test_a_group_holds_the_prompt_its_tokens_and_a_score_for_each_completion():
     assert all(s.accuracy == parity(c) for g in found for c, s in zip(g.completions, g.scores, strict=True))
 
 
-def test_a_sampling_takes_the_settings_unless_told_otherwise():
+def test_a_sampling_takes_the_settings_unless_overridden():
     tested = collector(coin(0.5), group_size=4)
     assert tested.sampling(seed=1) == Sampling(n=4, max_new_tokens=40, temperature=1.0, seed=1)
     assert tested.sampling(seed=1, n=1, temperature=0.0) == Sampling(n=1, max_new_tokens=40, temperature=0.0, seed=1)

@@ -96,21 +96,21 @@ def hooked(model: PreTrainedModel) -> PreTrainedModel:
 
 
 def softened(model: PreTrainedModel) -> PreTrainedModel:
-    """A model that differs in a way that neither its name nor its configuration tells."""
+    """A model that differs in a way that neither its name nor its configuration shows."""
     model.base_model.layers[1].mlp.act_fn = torch.nn.GELU()
     return model
 
 
 OTHER = {
     "another architecture": lambda: gpt2().model,
-    "an architecture that nobody has looked at": lambda: built(MistralForCausalLM, MistralConfig),
+    "an unchecked architecture": lambda: built(MistralForCausalLM, MistralConfig),
     "a sliding window": lambda: qwen2(use_sliding_window=True, sliding_window=4, max_window_layers=0),
     "rotary angles that depend on the length": lambda: llama(rope_parameters=DYNAMIC),
     "another activation": lambda: llama(hidden_act="gelu"),
     "another activation in one layer": lambda: softened(llama()),
     "linear layers that were replaced": lambda: in_int8(Policy(qwen3(), policy().tokenizer)).model,
     "something hooked in": lambda: hooked(llama()),
-    "a precision that nobody has looked at": lambda: llama().to(torch.float16),
+    "an unchecked precision": lambda: llama().to(torch.float16),
     "two precisions": lambda: mixed_precisions(llama()),
 }
 

@@ -1,4 +1,4 @@
-"""Completions from servers: what is asked, what is checked, and what becomes of a server that fails."""
+"""Completions from servers: what is asked, what is checked, and what happens to a server that fails."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ class TestWeights:
         with pytest.raises(InputError, match="torn"):
             tested.generate(prompts(own, 1), GREEDY)
 
-    def test_that_hardly_differ_from_the_old_ones_are_told_apart_too(self, running):
+    def test_that_hardly_differ_from_the_old_ones_are_distinguished_too(self, running):
         """A gap within the limits is an error all the same where it is the gap to the old weights."""
         own, (server,), tested = running(check={})
         server.fail("/update_weights", lambda _body, _answer: {})
@@ -301,7 +301,7 @@ class TestWeights:
         groups = tested.generate(prompts(own, 20), GREEDY)
         assert {version for (one,) in groups for version in one.versions} == {2}
 
-    def test_torn_on_the_only_server_wait_until_it_is_mended(self, running):
+    def test_torn_on_the_only_server_wait_until_it_recovers(self, running):
         own, (server,), tested = running()
         server.fail("/update_weights", raising(Status(500)), times=1)
         hand_over(tested, own, moved(own))
@@ -526,7 +526,7 @@ def test_a_policy_is_not_changed_by_its_engine(running):
 
 
 class TestCancelling:
-    """The run is about to end: whoever waits for a server is told, and no server is used again."""
+    """The run is about to end: waiting calls are cancelled, and no server is used again."""
 
     @pytest.mark.parametrize("path", [GENERATE, "/update_weights"])
     @pytest.mark.parametrize("tool", [None, {"kind": "calculator"}])

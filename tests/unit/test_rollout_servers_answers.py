@@ -110,8 +110,8 @@ class TestTheCheck:
         with torch.no_grad():
             logits = own.model(torch.tensor([[*prompt, *ids]])).logits[0]
         right = torch.log_softmax(logits[len(prompt) - 1 : -1] / 0.5, -1).gather(1, torch.tensor([ids]).T)[:, 0]
-        told = torch.tensor([right[0].item() - 0.25, right[1].item()])
-        found = gap(weights_of(own).scores([(prompt, ids)], 0.5).double() - told.double())
+        reported = torch.tensor([right[0].item() - 0.25, right[1].item()])
+        found = gap(weights_of(own).scores([(prompt, ids)], 0.5).double() - reported.double())
         assert found.mean == pytest.approx(0.125, abs=1e-5)
         assert found.largest == pytest.approx(0.25, abs=1e-5)
         assert found.k3 == pytest.approx((math.exp(0.25) - 1 - 0.25) / 2, abs=1e-5)

@@ -1,4 +1,4 @@
-"""Calls that wait for servers: in an event loop beside the run, and in threads that nobody has to wait for."""
+"""Calls that wait for servers: in an event loop in the background, and in threads that need not be joined."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_any_number_of_calls_that_were_given_up_hold_up_no_other_one():
         for_ever.set()
 
 
-def test_a_result_that_comes_when_nobody_waits_any_more_is_dropped():
+def test_a_result_that_arrives_after_the_loop_was_closed_is_dropped():
     late, begun = threading.Event(), threading.Event()
     loop = Background()
 

@@ -77,7 +77,7 @@ def test_a_server_is_up_when_it_serves_the_name_it_was_given_and_gone_when_it_is
     asyncio.run(run())
 
 
-def test_a_port_that_was_taken_meanwhile_is_tried_anew(tmp_path, monkeypatch):
+def test_a_start_on_a_port_that_was_taken_meanwhile_is_retried(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
 

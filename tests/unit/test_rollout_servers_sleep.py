@@ -1,4 +1,4 @@
-"""Servers that sleep while the learner updates: in which order they sleep and wake, and what becomes of those that fail
+"""Servers that sleep while the learner updates: in which order they sleep and wake, and what happens to those that fail
 in between. vLLM for CPUs does not sleep, so all of this is said of a fake server alone."""
 
 from __future__ import annotations
