@@ -58,7 +58,7 @@ def test_clipping_is_that_of_torch(limit):
     assert all(torch.allclose(g, p.grad, rtol=1e-6, atol=0) for g, p in zip(gradients, parameters, strict=True))
 
 
-def test_an_update_tells_the_norm_of_a_large_gradient_to_1e_7():
+def test_an_update_reports_the_norm_of_a_large_gradient_to_1e_7():
     parameter = Parameter(torch.zeros(1 << 12, 1 << 11))
     parameter.grad = noise(1 << 12, 1 << 11)
     exact = math.sqrt(parameter.grad.double().square().sum().item())

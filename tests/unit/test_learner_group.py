@@ -100,7 +100,7 @@ def test_a_server_that_a_rank_starts_does_not_take_itself_for_one():
         (ValueError("closed by peer"), False),
     ],
 )
-def test_an_error_of_a_connection_is_told_from_one_of_the_computation(error, gone):
+def test_an_error_of_a_connection_is_distinguished_from_one_of_the_computation(error, gone):
     assert is_lost(error) == gone
 
 

@@ -95,6 +95,6 @@ def test_an_update_is_the_one_that_all_rows_would_give(monkeypatch, updates):
             signals = learner.step(batch(), seed=0)
         return model.weights(), signals
 
-    (ours, signals), (expected, told) = trained(every_row=False), trained(every_row=True)
-    assert signals == pytest.approx(told, rel=1e-4, abs=1e-6)
+    (ours, signals), (expected, expected_signals) = trained(every_row=False), trained(every_row=True)
+    assert signals == pytest.approx(expected_signals, rel=1e-4, abs=1e-6)
     assert max(float((ours[name] - expected[name]).abs().max()) for name in expected) < 1e-6

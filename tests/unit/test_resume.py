@@ -33,7 +33,7 @@ def test_only_a_few_checkpoints_are_kept(tmp_path):
     assert len(list(state.directory.glob("step-*"))) == KEEP
 
 
-def test_what_somebody_has_set_aside_beside_the_checkpoints_is_left_alone(tmp_path):
+def test_other_folders_next_to_the_checkpoints_are_not_removed(tmp_path):
     state = ResumeState(tmp_path / "state", IDENTITY)
     aside = [state.directory / name for name in ("step-000010.bak", "step-10", "step-old")]
     for folder in aside:
@@ -84,7 +84,7 @@ def test_a_checkpoint_that_was_being_written_is_ignored(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         state.save(10, torn)
-    (state.directory / ".step-000015.killed").mkdir()  # what SIGKILL leaves: nobody cleans up
+    (state.directory / ".step-000015.killed").mkdir()  # left behind by SIGKILL, which runs no cleanup
     assert ResumeState(tmp_path / "state", IDENTITY).latest()[0] == 5
 
 

@@ -157,7 +157,7 @@ def embedder(path, **changes) -> SentenceEmbedder:
     return SentenceEmbedder(ModelEmbedding(kind="model", path=path, **changes))
 
 
-def test_an_embedding_is_the_mean_of_the_last_hidden_states_whatever_stands_beside_it(folder):
+def test_an_embedding_is_the_mean_of_the_last_hidden_states_whatever_else_is_in_the_batch(folder):
     tested, micro = embedder(folder), policy()
     together = tested.embed(TEXTS)
     for text, found in zip(TEXTS, together, strict=True):

@@ -184,7 +184,7 @@ def test_a_refill_takes_other_prompts_than_the_draw_before_it():
     assert not set(numbers(drawn)) & set(numbers(schedule.next(8)))
 
 
-def test_when_nobody_is_admitted_those_who_have_waited_longest_are_drawn():
+def test_when_no_prompt_is_admitted_those_that_have_waited_longest_are_drawn():
     schedule = pools(12, gate={"kind": "gradient", "retry": 1000})
     draws = []
     for _ in range(6):
@@ -196,7 +196,7 @@ def test_when_nobody_is_admitted_those_who_have_waited_longest_are_drawn():
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=20), st.data())
-def test_the_longest_waiting_are_distinct_and_nobody_left_out_has_waited_longer(at, data):
+def test_the_longest_waiting_are_distinct_and_none_left_out_has_waited_longer(at, data):
     count = data.draw(st.integers(1, len(at)))
     found = longest_waiting(np.arange(len(at)), np.array(at), count, np.random.default_rng(0)).tolist()
     assert len(set(found)) == count

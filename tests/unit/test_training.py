@@ -139,7 +139,7 @@ def test_a_run_killed_anywhere_ends_with_the_same_bytes(finished, tmp_path, meth
     assert outputs(train(tmp_path)) == outputs(finished)
 
 
-def test_a_log_that_was_torn_by_the_kill_is_mended(finished, tmp_path):
+def test_a_log_that_was_torn_by_the_kill_is_repaired(finished, tmp_path):
     layout = workspace(tmp_path)
     with killed("append", 4):
         stage.run(settings(), layout)
@@ -346,7 +346,7 @@ def test_training_prompts_too_few_for_the_schedule_are_an_error(tmp_path):
 # The live line
 
 
-def test_the_run_is_told_while_it_goes_on_in_a_line_and_to_prometheus(tmp_path, monkeypatch):
+def test_progress_is_reported_during_the_run_in_a_line_and_to_prometheus(tmp_path, monkeypatch):
     notes = tmp_path / "progress.jsonl"
     monkeypatch.setenv(PROGRESS_VARIABLE, str(notes))
     textfile = tmp_path / "evenkeel.prom"

@@ -121,7 +121,7 @@ def test_the_dev_split_is_always_answered_by_the_present_policy(tmp_path):
     assert all(name.startswith("rollouts") for name in engine.threads)
 
 
-def test_no_rollout_is_sampled_that_nobody_will_train_on(tmp_path):
+def test_no_rollout_is_sampled_that_is_not_trained_on(tmp_path):
     engine, _, _, _ = noted(tmp_path, ahead(4, **ALWAYS_TRAINS, train={"steps": 3, **NO_DEV}))
     assert len(engine.sampled) - 1 == 3  # and the dev split of the first step
 
@@ -224,7 +224,7 @@ def test_a_setting_that_a_response_changes_holds_for_rollouts_that_are_asked_for
     assert configured == [None, None, None, None, 1, 1]  # those of steps 0 to 3 were asked for at step 1 or before
 
 
-def test_after_a_roll_back_what_was_sampled_ahead_is_thrown_away_and_sampled_anew(tmp_path):
+def test_after_a_roll_back_what_was_sampled_ahead_is_thrown_away_and_sampled_again(tmp_path):
     rules = {"rules": {"sick": at(3, "rollback")}}
     engine, starts, state, found = noted(tmp_path, ahead(2, **ALWAYS_TRAINS, health=rules, train=NO_DEV))
     assert [record.signals["progress"] for record in found] == [0, 1, 2, 3, 2, 3, 4]
@@ -514,7 +514,7 @@ class Cancellable(Around):
 
 
 @pytest.mark.parametrize("error", [VerifierBroke("rank 1 died"), KeyboardInterrupt()])
-def test_an_error_beside_a_long_rollout_is_raised_at_once_and_the_rollout_is_cancelled(tmp_path, error):
+def test_an_error_during_a_long_rollout_is_raised_at_once_and_the_rollout_is_cancelled(tmp_path, error):
     engines: list[Cancellable] = []
 
     def wrap_engine(engine: Any) -> Any:
@@ -548,9 +548,9 @@ def test_a_run_that_comes_to_its_end_cancels_nothing(tmp_path):
 
 def test_jobs_of_a_worker_are_done_one_after_another_in_their_order():
     done: list[int] = []
-    with worker("test", background=True) as beside:
+    with worker("test", background=True) as background:
         for number in range(20):
-            beside.submit(lambda n=number: (time.sleep(0.001 * (n % 3)), done.append(n)))
+            background.submit(lambda n=number: (time.sleep(0.001 * (n % 3)), done.append(n)))
     assert done == list(range(20))
 
 

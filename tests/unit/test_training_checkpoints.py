@@ -1,4 +1,4 @@
-"""Checkpoints of a run: written beside it, whole or not at all, and enough to go on from to the bit."""
+"""Checkpoints of a run: written in the background, whole or not at all, and enough to go on from to the bit."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_which_checkpoints_are_kept(chosen, kept):
     assert [one.step for one in retained_checkpoints(SEVEN, CheckpointSettings(**chosen), judged=True)] == kept
 
 
-def test_where_nobody_judges_health_no_checkpoint_counts_as_healthy():
+def test_where_health_is_not_judged_no_checkpoint_counts_as_healthy():
     assert [one.step for one in retained_checkpoints(SEVEN, CheckpointSettings(), judged=False)] == [2, 5, 6]
 
 
@@ -146,10 +146,10 @@ def test_how_checkpoints_are_kept_changes_no_byte_and_can_change_while_a_run_is_
     assert outputs(train(tmp_path / "changed", settings(train={"checkpoints": chosen}))) == expected
 
 
-# Beside the run
+# In the background
 
 
-def test_one_is_written_beside_the_run_and_the_next_one_waits_for_it(tmp_path):
+def test_one_is_written_in_the_background_and_the_next_one_waits_for_it(tmp_path):
     writing, go_on, order = writer(tmp_path / "state"), threading.Event(), []
 
     def begin(name: str, *, held: bool) -> Callable[[Path], Callable[[], None]]:

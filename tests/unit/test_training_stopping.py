@@ -1,4 +1,4 @@
-"""A run that is asked to stop leaves a checkpoint, loses nothing, and becomes what it would have become without."""
+"""A run that is stopped leaves a checkpoint, loses nothing, and gives the same results once it is resumed."""
 
 from __future__ import annotations
 
