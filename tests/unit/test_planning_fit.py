@@ -142,7 +142,7 @@ def test_a_gpu_is_compared_where_the_label_of_its_nodes_says_how_large_it_is(tmp
         check_run(labelled, ["train"])
 
 
-def test_a_run_on_this_machine_is_told_of_the_adapter(tmp_path, monkeypatch):
+def test_the_error_for_a_run_on_this_machine_suggests_the_adapter(tmp_path, monkeypatch):
     monkeypatch.setattr("components.processes.memory.available", lambda: 2 * GIB)
     folder = checkpoint(tmp_path / "large")
     chosen = Settings.model_validate({"policy": {"model": {"kind": "checkpoint", "path": str(folder)}}})

@@ -50,7 +50,7 @@ def test_zero_spreads_what_its_stage_says_over_four_ranks(stage, weights, gradie
     assert found["arriving tensor"] == 4 * 2000
 
 
-def test_zero_computes_with_bf16_weights_beside_those_of_adamw():
+def test_zero_computes_with_bf16_weights_in_addition_to_those_of_adamw():
     found = sizes(settings("deepspeed", learner={"compute_dtype": "bfloat16"}))
     assert (found["weights"], found["AdamW's weights"], found["gradients"]) == (2 * P, P, P)
 

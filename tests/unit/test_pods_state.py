@@ -164,7 +164,7 @@ def test_a_damaged_state_is_said_and_the_one_before_is_taken(depot, tmp_path, ca
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "state/manifests/"), ("HEAD", "state/blobs/")])
-def test_a_state_that_nobody_may_read_is_no_reason_to_begin_anew(s3_server, run, tmp_path, method, path, names):
+def test_a_run_does_not_start_over_where_its_state_is_not_readable(s3_server, run, tmp_path, method, path, names):
     with FaultyProxy(s3_server.port).running() as proxy:
         depot = Depot(f"s3://{BUCKET}/runs/{run}", proxy.url, transfer=PATIENCE)
         put(depot, tmp_path / "one", 1)
@@ -177,7 +177,7 @@ def test_a_state_that_nobody_may_read_is_no_reason_to_begin_anew(s3_server, run,
         assert set(before) < set(names("state"))
 
 
-def test_what_somebody_else_put_beside_the_states_is_passed_over(depot, tmp_path, s3_server, run):
+def test_other_objects_next_to_the_states_are_ignored(depot, tmp_path, s3_server, run):
     for key in ("manifests/", "manifests/readme.txt", "writers/", "writers/readme.txt"):
         s3_server.client.put_object(Bucket=BUCKET, Key=f"runs/{run}/state/{key}", Body=b"")
     put(depot, tmp_path / "one", 1, 2, 3)
@@ -306,7 +306,7 @@ def test_a_checkpoint_that_goes_while_it_is_read_gives_way_to_the_newer_one(depo
     assert state(depot, tmp_path / "two").restore() == 2
 
 
-def test_a_checkpoint_of_a_run_that_began_anew_is_another_one(depot, tmp_path):
+def test_a_checkpoint_of_a_run_that_started_over_is_another_one(depot, tmp_path):
     folder = tmp_path / "one"
     first = put(depot, folder, 1)
     shutil.rmtree(folder)
@@ -517,7 +517,7 @@ def test_a_stage_that_is_to_go_on_leaves_its_newest_checkpoint(depot, tmp_path):
     layout = Layout(tmp_path / "one")
     keeper = Keeper(depot, layout, "train")
     checkpoint(layout.state / "train", 3, saved=[3])
-    assert keeper.finish(StageStatus(143, "asked to stop")) == StageStatus(143, "asked to stop")
+    assert keeper.finish(StageStatus(143, "stopped")) == StageStatus(143, "stopped")
     assert state(depot, tmp_path / "two").restore() == 3
 
 
@@ -554,7 +554,7 @@ def test_a_bucket_that_is_away_when_the_stage_ends_is_waited_for(s3_server, run,
         keeper = Keeper(depot, layout, "train")
         checkpoint(layout.state / "train", 3, saved=[3])
         proxy.faults.append(Fault("503", times=2 * SHORT.attempts))
-        assert keeper.finish(StageStatus(143, "asked to stop")) == StageStatus(143, "asked to stop")
+        assert keeper.finish(StageStatus(143, "stopped")) == StageStatus(143, "stopped")
         assert parcels.parcels(depot.bucket("state"))
 
 
@@ -566,6 +566,6 @@ def test_what_cannot_be_stored_is_said(s3_server, run, tmp_path, monkeypatch):
         keeper = Keeper(depot, layout, "train")
         checkpoint(layout.state / "train", 3, saved=[3])
         proxy.faults.append(Fault("503", times=99))
-        status = keeper.finish(StageStatus(143, "asked to stop"))
+        status = keeper.finish(StageStatus(143, "stopped"))
     assert status.exit_code == 143
-    assert "asked to stop\nthe newest checkpoint could not be stored" in status.message
+    assert "stopped\nthe newest checkpoint could not be stored" in status.message

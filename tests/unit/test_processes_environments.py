@@ -47,11 +47,11 @@ def test_the_one_that_is_named_is_taken_and_no_other(project):
         vllm_python(project / "missing")
 
 
-def test_the_one_beside_the_python_that_runs_comes_first(project):
+def test_the_one_next_to_the_running_python_comes_first(project):
     here = python_in(project / ".venv-vllm")
     assert vllm_python(None) == here
-    beside = python_in(project.parent / "elsewhere" / ".venv-vllm")
-    assert vllm_python(None) == beside
+    first = python_in(project.parent / "elsewhere" / ".venv-vllm")
+    assert vllm_python(None) == first
 
 
 def test_a_stage_in_the_folder_of_its_run_finds_the_one_that_the_flow_found(project, monkeypatch):

@@ -79,7 +79,7 @@ def test_asked_again_it_is_left_to_finish(stopping):
         assert stopping.requested
 
 
-def test_who_was_asked_once_can_be_asked_anew(stopping):
+def test_a_stop_can_be_requested_a_second_time(stopping):
     for _ in range(2):
         with pytest.raises(StopRequested), stopping.on_signal():
             terminate()
@@ -93,7 +93,7 @@ def test_another_thread_may_ask_and_the_main_thread_hears_it(stopping):
         Future().result(timeout=20)
 
 
-def test_beside_the_main_thread_signals_keep_their_meaning(stopping):
+def test_outside_the_main_thread_signals_keep_their_handlers(stopping):
     before, found = signal.getsignal(signal.SIGTERM), []
 
     def work() -> None:

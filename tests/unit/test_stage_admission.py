@@ -58,7 +58,7 @@ def test_a_trusted_source_is_not_audited_and_nothing_is_withheld(tmp_path):
 
 @pytest.mark.parametrize(("mode", "left"), [("withhold", 6), ("report", 12), ("auto", 6)])
 def test_suspicious_labels_are_withheld_with_evidence_and_later_stages_leave_them_out(tmp_path, mode, left):
-    """With these limits every label that is never sampled beside any other answer is suspicious."""
+    """With these limits a label is suspicious if it is never sampled and any other answer is."""
     layout = prepared(tmp_path)
     lenient = {"max_label_rate": 1, "min_alternative_rate": 0}
     chosen = settings(label_audit=mode, **lenient).model_copy(update={"reward": exact_whole_text()})

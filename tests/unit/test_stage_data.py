@@ -101,7 +101,7 @@ def test_too_many_bad_rows_write_nothing_but_the_quarantine(tmp_path):
     assert caught.value.where is not None
     assert len(list(read_jsonl(Path(caught.value.where)))) == 3
     run(settings(source, max_quarantined=0.05), layout)
-    assert not Path(caught.value.where).exists()  # the new one is beside the splits
+    assert not Path(caught.value.where).exists()  # the new one is next to the splits
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def with_consistency(marker: str = "#") -> dict[str, Any]:
     return {"reward": {"verifier": verifier, "consistency": {"kind": "embedded"}, "sandbox": {"workers": 1}}}
 
 
-def test_the_consistency_classifier_is_written_beside_the_splits_and_measured_in_the_metrics(generated, tmp_path):
+def test_the_consistency_classifier_is_written_next_to_the_splits_and_measured_in_the_metrics(generated, tmp_path):
     assert read_json(generated.consistency) == {"model": None}
     assert "consistency" not in read_json(generated.validation)
     chosen = settings({"kind": "generated", "task": "arithmetic", "rows": 400})

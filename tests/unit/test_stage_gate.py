@@ -219,7 +219,7 @@ def test_a_figure_that_is_no_number_fails(layout: Layout, value: object) -> None
         ),
     ],
 )
-def test_evidence_of_another_form_fails_and_stops_nobody(layout: Layout, changes: str, name: str) -> None:
+def test_evidence_of_another_form_fails_without_an_error(layout: Layout, changes: str, name: str) -> None:
     change(layout, changes)
     result, evidence = check(layout, name)
     assert (result, "another form than it must have" in evidence) == ("fail", True)
@@ -406,7 +406,7 @@ def test_a_run_that_was_acted_upon_passes_where_that_is_known_to_have_helped(
     assert (found, "reach (step 4)" in evidence) == (result, True)
 
 
-def test_what_a_later_response_to_the_same_rule_mended_is_mended(layout: Layout) -> None:
+def test_what_a_later_response_to_the_same_rule_resolved_is_resolved(layout: Layout) -> None:
     acted_upon(layout, False)
     (first, outcome) = read_jsonl(layout.ledger)
     again = {**first, "number": 2, "step": 6}
