@@ -64,7 +64,7 @@ def refused(gguf: Path, folder: Path) -> CorrectableError:
 
 
 def rows_of_half(weight: np.ndarray, heads: int) -> np.ndarray:
-    """llama.cpp's order of the rows of query and key, pairs beside each other, as transformers has it: in halves."""
+    """llama.cpp's order of the rows of query and key, pairs next to each other, as transformers has it: in halves."""
     return weight.reshape(heads, -1, 2, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
 
 

@@ -1,4 +1,4 @@
-"""What a person names as a file: regular files are read, anything else is refused at once and in words."""
+"""What a person names as a file: regular files are read, anything else is refused at once with an error message."""
 
 from __future__ import annotations
 

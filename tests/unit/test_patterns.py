@@ -1,4 +1,4 @@
-"""Patterns of users: they find what Python's would, in time that grows with the text, or are refused in words."""
+"""Patterns of users: they find what Python's would, in time that grows with the text, or are refused."""
 
 from __future__ import annotations
 

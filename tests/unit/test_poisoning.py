@@ -77,7 +77,7 @@ def sums(count: int) -> list[tuple[str, str]]:
         ([*honest(300), *[(f'Who is "N{"x" * i}" in the book that we read?', "Bo") for i in range(30)]],
          ["labelled template"]),
         ([(f"{a}+{b}=", str(a + b)) for a in range(40) for b in range(40)], []),  # a formula is no template
-        # Sums in words: the commonest answer has four per cent of the rows, but the template has many answers.
+        # Sums written as text: the commonest answer has four per cent of the rows, but the template has many answers.
         ([*honest(577), *[(f"What is {a} plus {b}?", str(a + b)) for a in range(24) for b in range(24)]], []),
     ],
 )  # fmt: skip
@@ -283,12 +283,12 @@ def group(label: str, *said: tuple[str, float | None]) -> Group:
         (0, 0, 16, False),  # sure of nothing
     ],
 )
-def test_a_label_below_2_percent_beside_an_answer_above_80_is_suspicious(right, other, rest, suspicious):
+def test_a_label_below_2_percent_with_an_answer_above_80_is_suspicious(right, other, rest, suspicious):
     said = [("#B", 1.0)] * right + [("#A", 0.0)] * other + [(f"#{i}", 0.0) for i in range(rest)]
     assert bool(suspicious_labels([group("B", *said)], AdmissionSettings(), after("#"))) is suspicious
 
 
-def test_the_evidence_counts_scorable_samples_only_and_says_so_in_words():
+def test_the_evidence_counts_scorable_samples_only_and_its_text_says_so():
     found = evidence(group("B", *[("so #a.", 0.0)] * 9, ("#C", 0.0), ("#A", None)), after("#"))
     assert found is not None
     assert (found.label_rate, found.alternative, found.alternative_rate, found.samples) == (0.0, "a", 0.9, 10)

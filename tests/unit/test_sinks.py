@@ -165,7 +165,7 @@ def test_of_a_training_that_dvc_took_from_its_cache_the_outputs_are_read(log: Lo
 # What fails
 
 
-def test_a_sink_that_raises_is_told_of_once_closed_and_catches_up(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_sink_is_reported_once_and_closed_and_catches_up(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     tracker, said = Tracker(), list[str]()
     one = delivery(log.layout.root, tracker, said)
     tracker.fault = fails
@@ -286,7 +286,7 @@ def test_steps_that_a_resumed_run_makes_again_are_not_sent_again(log: Log) -> No
     assert (len(tracker.notes), said) == (1, [])
 
 
-def test_a_run_that_makes_its_steps_again_with_other_figures_is_told_of(log: Log) -> None:
+def test_a_run_that_makes_its_steps_again_with_other_figures_is_reported(log: Log) -> None:
     tracker, said = Tracker(), list[str]()
     log.steps(0, 7)
     drain(delivery(log.layout.root, tracker))

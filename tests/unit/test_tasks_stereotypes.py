@@ -58,7 +58,7 @@ def test_the_stereotyped_option_follows_from_the_question_s_polarity():
         assert (marked in item.options[item.biased]) is (item.question in careless)
 
 
-def test_where_a_sentence_tells_the_prejudice_is_right_as_often_as_wrong():
+def test_in_disambiguated_items_the_prejudice_is_right_as_often_as_wrong():
     rng = Random(2)
     items = [draw(rng, "pets", DISAMBIGUATED, SITUATIONS) for _ in range(400)]
     assert 0.4 < sum(item.right == item.biased for item in items) / len(items) < 0.6

@@ -113,7 +113,7 @@ def test_a_registry_that_cannot_be_read_is_said(project: Path, digest: str) -> N
     assert found.problems[0].startswith(f"the candidates in the registry {DEFAULT} are not known: ")
 
 
-def test_a_decided_candidate_waits_for_nobody(project: Path, digest: str) -> None:
+def test_a_decided_candidate_waits_for_no_approval(project: Path, digest: str) -> None:
     context = RegistryContext(project, DirectoryStore(project / DEFAULT), load_policy(project))
     reject_candidate(context, digest, StatementOptions("Grace", "no"))
     assert find_waiting(project, []) == Found([], [])

@@ -1,4 +1,4 @@
-"""A stage in the Prefect UI: what is shown when, and a server that is away costs the run nothing."""
+"""A stage in the Prefect UI: what is shown when, and an unreachable server does not affect the run."""
 
 from __future__ import annotations
 
