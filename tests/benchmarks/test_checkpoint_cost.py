@@ -16,7 +16,6 @@ import pytest
 import torch
 from rich.console import Console
 from rich.table import Table
-from test_objective_cost import demo, policy_and_batch
 
 from components.config import Settings
 from components.config.policy import TinyModel
@@ -35,6 +34,7 @@ from components.tasks import TASKS
 from components.training.assembly import assembled
 from components.training.checkpoints import CheckpointWriter
 from components.training.loop import train
+from tests.benchmarks.test_objective_cost import demo, policy_and_batch
 from tests.integration.ranks import learning
 
 STEPS = 10

@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 from rich.table import Table
-from test_checkpoint_cost import prepared
-from test_objective_cost import demo
 
 from components.config import Settings
 from components.config.reading import merge
@@ -24,6 +22,8 @@ from components.data.prompts import read_prompts
 from components.scheduling import ranked_clusters
 from components.training.assembly import assembled
 from components.training.loop import train
+from tests.benchmarks.test_checkpoint_cost import prepared
+from tests.benchmarks.test_objective_cost import demo
 
 STEPS = 6
 GENERATION, LEARNING = 3.0, 2.0

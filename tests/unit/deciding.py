@@ -101,7 +101,7 @@ STARTER = "lin@example.org"
 
 
 def at(time: datetime = NOON, **later: float) -> Any:
-    """A clock that stands still, at noon unless told."""
+    """A clock with a fixed time, noon by default."""
     return lambda: time + timedelta(**later)
 
 

@@ -189,7 +189,7 @@ class FakeVllm:
         self._refuse_asleep("weights")
         info = body["update_info"]
         if "names" in info and "/update_weights" in self.deaf:
-            raise Hang  # it was told of tensors and does not listen
+            raise Hang  # it was sent the names of tensors and never receives them
         weights = self._received(info) if "names" in info else load_file(info["path"])
         return lambda: self.pending.update(weights)
 

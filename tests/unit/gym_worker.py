@@ -1,4 +1,4 @@
-"""A worker in which reasoning-gym has one more data set, whose scorer does what the answer tells it to."""
+"""A worker in which reasoning-gym has one more data set, whose scorer does what the answer says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker process whose verifier does what the text tells it to; run by `test_rewards_sandbox.py`."""
+"""A worker process whose verifier does what the text says; run by `test_rewards_sandbox.py`."""
 
 from __future__ import annotations
 

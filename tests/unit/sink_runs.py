@@ -1,4 +1,4 @@
-"""A run's log as a training writes it, and a sink that can be told to fail."""
+"""A run's log as a training writes it, and a sink that can be set to fail."""
 
 from __future__ import annotations
 

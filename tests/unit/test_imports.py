@@ -42,6 +42,12 @@ def test_components_never_import(forbidden: str) -> None:
     assert importers(forbidden, COMPONENTS) == set()
 
 
+def test_benchmarks_import_each_other_by_their_package() -> None:
+    """Their folder is not on the path."""
+    files = sorted((ROOT / "tests/benchmarks").glob("test_*.py"))
+    assert files and [path.name for path in files if any(name.startswith("test_") for name in imports(path))] == []
+
+
 def test_only_one_module_imports_kubernetes() -> None:
     assert importers("kubernetes", COMPONENTS | FLOWS) == {"components.launch.kubernetes.api.connection"}
 

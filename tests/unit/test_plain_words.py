@@ -16,7 +16,13 @@ WORDS = ("told", "tells", "anew", "nobody", "beside", "mend", "mends", "mended",
 PHRASES = ("in words", "became of", "becomes of", "own accord", "at ease", "by and by", "is away", "asked to stop")
 AVOIDED = re.compile(rf"(?<![a-z])(?:{'|'.join((*WORDS, *PHRASES))})(?![a-z])", re.IGNORECASE)
 NAMES = re.compile(rf"(?:^|_)(?:{'|'.join(WORDS)})(?:_|$)", re.IGNORECASE)
-CLEAN = ("components", "flows", "docs", "configs", "k8s", "README.md", "dvc.yaml", "prefect.yaml")
+CLEAN = ("components", "flows", "docs", "configs", "k8s", "tests", "README.md", "dvc.yaml", "prefect.yaml")
+EXEMPT = (
+    "tests/benchmarks/health/generated/",  # faults as they were generated
+    "tests/corpus/",  # what earlier versions wrote
+    "tests/unit/test_health_held_back.py",
+    "tests/unit/test_plain_words.py",
+)
 ALLOWED = {
     # Keys of step records that checkpoints and logs of earlier versions hold.
     "components/health/falls.py": 1,
@@ -29,6 +35,7 @@ ALLOWED = {
     "components/gate/checks/stored.py": 1,
     # The policy's digest covers these texts: with other texts every registry would have to adopt the policy again.
     "configs/health/default.yaml": 2,
+    "tests/unit/test_stage_gate.py": 1,
 }
 """File -> uses that stay, which may only become fewer."""
 
@@ -36,6 +43,8 @@ ALLOWED = {
 def avoided(path: Path) -> Iterator[str]:
     """Every use in a file: in Python in comments, in texts and in names; in other files anywhere."""
     source = path.read_text(encoding="utf-8")
+    if not AVOIDED.search(" ".join(source.split())):
+        return  # most files, and tokens take fifty times as long
     if path.suffix != ".py":
         yield from (found.group() for found in AVOIDED.finditer(source))
         return
@@ -51,7 +60,8 @@ def clean() -> Iterator[Path]:
     for place in CLEAN:
         files = [ROOT / place] if (ROOT / place).is_file() else sorted((ROOT / place).rglob("*"))
         for path in files:
-            if path.suffix in (".py", ".jinja", ".md", ".yaml"):
+            exempt = path.relative_to(ROOT).as_posix().startswith(EXEMPT)
+            if path.suffix in (".py", ".jinja", ".md", ".yaml") and not exempt:
                 yield path
 
 
