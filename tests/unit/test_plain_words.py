@@ -44,7 +44,7 @@ def avoided(path: Path) -> Iterator[str]:
     """Every use in a file: in Python in comments, in texts and in names; in other files anywhere."""
     source = path.read_text(encoding="utf-8")
     if not AVOIDED.search(" ".join(source.split())):
-        return  # most files, and tokens take fifty times as long
+        return  # most files; reading their tokens takes long
     if path.suffix != ".py":
         yield from (found.group() for found in AVOIDED.finditer(source))
         return
