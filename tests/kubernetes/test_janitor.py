@@ -1,4 +1,4 @@
-"""JobSets that no process waits for are deleted; what is alive, unknown or somebody else's stays."""
+"""JobSets that no process waits for are deleted; what is alive, unknown or of another owner stays."""
 
 from __future__ import annotations
 

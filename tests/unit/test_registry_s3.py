@@ -380,7 +380,7 @@ def test_a_killed_reader_leaves_no_half_tree_and_is_resumed(settings, store, pro
 
 
 @pytest.mark.slow
-def test_an_upload_that_somebody_aborts_is_started_again(settings, store, s3_server, prefix, proxy, source):
+def test_an_aborted_upload_is_started_again(settings, store, s3_server, prefix, proxy, source):
     key, client = f"{prefix}/blobs/{sha256_file(source / 'weights')}", s3_server.client
 
     def abort() -> None:

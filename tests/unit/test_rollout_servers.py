@@ -1,4 +1,4 @@
-"""Completions from servers: what is asked, what is checked, and what happens to a server that fails."""
+"""Completions from servers: what is requested, what is checked, and what happens to a server that fails."""
 
 from __future__ import annotations
 
