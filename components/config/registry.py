@@ -25,8 +25,8 @@ class TransferSettings(Section):
         5 * 2**20,
         ge=5 * 2**20,
         le=2**30,
-        description="Bytes that are sent or fetched at once, of S3 5 MiB or more; a file of more than 10,000 such "
-        "parts gets larger ones.",
+        description="Bytes that are sent or fetched at once; S3 takes no parts below 5 MiB. A file of more than "
+        "10,000 such parts gets larger ones.",
     )
     concurrency: int = Field(
         8,
